@@ -13,6 +13,7 @@
 #include "affinity/host/movers.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
+#include "base/split.hpp"
 
 namespace ka::cli {
 namespace {
@@ -86,17 +87,33 @@ void examine_claims(const fs::path& root, Symptoms& symptoms) {
        "cpu_manager_state, restart it), or remove the driver"});
 }
 
+/// Its [scheduler] leaves VMs alone: tuned matches the names of processes with ps_blacklist.
+bool spares_vms(const fs::path& root, const std::string& profile) {
+  for (const char* place : {"etc/tuned", "usr/lib/tuned", "usr/lib/tuned/profiles"}) {
+    const auto text = base::read_file(root / place / profile / "tuned.conf");
+    if (!text) continue;
+    return std::ranges::any_of(base::split(*text, '\n'), [](std::string_view line) {
+      const auto names = [line](std::string_view part) {
+        return line.find(part) != std::string_view::npos;
+      };
+      return line.starts_with("ps_blacklist") && names("virtiofsd") &&
+             (names("qemu") || names("cloud-hyper"));
+    });
+  }
+  return false;
+}
+
 /// Profiles whose [scheduler] moves every thread off the isolated cores, but for a list of names.
 void examine_tuned(const fs::path& root, Symptoms& symptoms) {
   const std::string profiles = first_line_of(root / "etc/tuned/active_profile");
   const bool moves = profiles.find("cpu-partitioning") != std::string::npos ||
                      profiles.find("realtime") != std::string::npos;
-  if (!moves || !runs(root, host::kTuned)) return;
+  if (!moves || !runs(root, host::kTuned) || spares_vms(root, profiles)) return;
   symptoms.push_back({"agents", Level::kNote,
                       "tuned is running with the profile " + profiles +
                           ", which moves threads off its isolated cores",
-                      "add the VMM and virtiofsd to ps_blacklist in [scheduler] of the profile, or "
-                      "choose another profile"});
+                      "set ps_blacklist=.*qemu.*;.*cloud-hyper.*;.*virtiofsd.* in [scheduler] of a "
+                      "profile in /etc/tuned that includes it, or choose another profile"});
 }
 
 /// Plugins that the container runtime itself starts.

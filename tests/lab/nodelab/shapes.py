@@ -57,6 +57,14 @@ SHAPES = {
             kernel_args=("isolcpus=6-7", "nohz_full=4-7", "cgroup_disable=cpuset", "lockdown=confidentiality"),
         ),
         Shape(
+            "nodebugfs8",
+            "as smt8, booted without debugfs",
+            "trixie",
+            "8,sockets=2,cores=2,threads=2",
+            _TWO_NODES,
+            kernel_args=("debugfs=off",),
+        ),
+        Shape(
             "containerd2",
             "as smt8, with containerd 2 from Debian sid",
             "trixie",

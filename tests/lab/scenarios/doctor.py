@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lab import check, kubelet_service, product
-from lab.kubelet import STATE
+from lab.kubelet import STATE, CpuManager
 from lab.quick_start import CONFIG, a_kata_node
 
 _CONTAINERD = Path("/etc/containerd/config.toml")
@@ -99,6 +99,14 @@ def unit(program: str) -> None:
     run(f"systemctl daemon-reload; systemctl enable --now {program}")
 
 
+def spare_vms(active: Path) -> None:
+    """As the advice says it: a profile that includes the other one."""
+    own = active.parent / "vm-cpu-partitioning/tuned.conf"
+    own.parent.mkdir()
+    own.write_text("[main]\ninclude=cpu-partitioning\n[scheduler]\nps_blacklist=.*qemu.*;.*cloud-hyper.*;.*virtiofsd.*\n")
+    active.write_text("vm-cpu-partitioning\n")
+
+
 def movers() -> None:
     check.step("programs that move threads and interrupts")
     unit("numad")
@@ -116,6 +124,12 @@ def movers() -> None:
     profile.write_text("cpu-partitioning\n")
     unit("tuned")
     remedy("tuned is running with the profile cpu-partitioning", lambda: profile.write_text("virtual-host\n"))
+    profile.write_text("cpu-partitioning\n")
+    remedy("tuned is running with the profile cpu-partitioning", lambda: spare_vms(profile))
+    CpuManager()
+    unit("dracpu")
+    remedy("dra-driver-cpu is running beside kubelet's static policy", lambda: run("systemctl disable --now dracpu"))
+    STATE.unlink()
     unit("nri-resource-policy-balloons")
     remedy("an NRI resource policy", lambda: run("systemctl disable --now nri-resource-policy-balloons"))
     plugin = Path("/opt/nri/plugins/10-other")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What doctor finds about the parameters that a node was booted with, and what these really do; a node booted without them has none of it."""
-# lab shapes: smt8 parameters8
+# lab shapes: smt8 parameters8 nodebugfs8
 # lab timeout: 600
 
 import json
@@ -37,6 +37,7 @@ def parameters() -> None:
         ("isolcpus=", "CPUs 6-7 are isolated (isolcpus)"),
         ("nohz_full=", "nohz_full covers CPUs 4-7 of the shared pool"),
         ("cgroup_disable=cpuset", "the kernel has no cpuset controller"),
+        ("debugfs=off", "the node was booted with debugfs=off"),
     ):
         check.equal(f"booted with {parameter}: doctor says {text}", finding(text), has(parameter))
 
@@ -80,7 +81,8 @@ def main() -> None:
     print(f"          {' '.join(_PARAMETERS)}, Linux {kernel.release()}", flush=True)
     parameters()
     isolated_cpus()
-    lockdown()
+    if not has("debugfs=off"):
+        lockdown()
 
 
 main()

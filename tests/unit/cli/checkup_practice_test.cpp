@@ -97,6 +97,14 @@ TEST_CASE("doctor: other programs that write masks") {
   CHECK_FALSE(has());
   root.write("etc/tuned/active_profile", "cpu-partitioning\n");
   CHECK(says(root, "moves threads off its isolated cores"));
+  root.write("etc/tuned/active_profile", "vm-cpu-partitioning\n");
+  root.write("etc/tuned/vm-cpu-partitioning/tuned.conf",
+             "[main]\ninclude=cpu-partitioning\n[scheduler]\nps_blacklist=.*pmd.*\n");
+  CHECK(says(root, "moves threads off its isolated cores"));
+  root.write("etc/tuned/vm-cpu-partitioning/tuned.conf",
+             "[scheduler]\nps_blacklist=.*qemu.*;.*cloud-hyper.*;.*virtiofsd.*\n");
+  CHECK_FALSE(has());
+  root.write("etc/tuned/active_profile", "cpu-partitioning\n");
   std::filesystem::remove(root.path() / "proc/32/comm");
   CHECK_FALSE(has());
   std::filesystem::create_directories(root.path() / "opt/nri/plugins");
