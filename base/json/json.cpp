@@ -38,9 +38,6 @@ bool to_integer(const boost::json::value& value, std::int64_t& into) {
   return false;
 }
 
-/// A text of all ids, none of them in a range with another, is shorter.
-constexpr std::size_t kMaxSetText = std::size_t{8} * policy::kMaxIds;
-
 /// Why a value is not acceptable text; empty: it is.
 std::string wrong_text(const boost::json::value& value, std::size_t limit) {
   const auto* text = value.if_string();

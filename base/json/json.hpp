@@ -20,6 +20,9 @@
 
 namespace ka::base {
 
+/// A text of all ids, none of them in a range with another, is shorter.
+inline constexpr std::size_t kMaxSetText = std::size_t{8} * policy::kMaxIds;
+
 /// Parses one JSON document (at most 32 levels deep, no key twice in an object). Errors are
 /// kInvalid and begin with "<name>:<line>:<column>: "; `first_line` is where in the input `text`
 /// begins.

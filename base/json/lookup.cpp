@@ -4,6 +4,9 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <boost/system/error_code.hpp>
+#include <optional>
+
+#include "base/json/json.hpp"
 
 namespace ka::base {
 namespace {
@@ -13,6 +16,13 @@ namespace json = boost::json;
 const json::value& nothing() {
   static const json::value kNothing;
   return kNothing;
+}
+
+std::optional<std::int64_t> whole_number(const json::value& value) {
+  if (!value.is_number()) return std::nullopt;
+  boost::system::error_code wrong;
+  const auto number = value.to_number<std::int64_t>(wrong);
+  return wrong ? std::nullopt : std::optional(number);
 }
 
 }  // namespace
@@ -41,6 +51,20 @@ std::span<const json::value> elements_at(const json::value& from, std::string_vi
   return {array->data(), array->size()};
 }
 
+std::string strict_text_at(const json::value& from, std::string_view pointer, InputError& wrong) {
+  const json::value& value = value_at(from, pointer);
+  if (!value.is_null() && !value.is_string()) wrong.add(std::string(pointer), "must be a string");
+  return text_in(value);
+}
+
+std::int64_t strict_number_at(const json::value& from, std::string_view pointer, InputError& wrong,
+                              std::int64_t otherwise) {
+  const json::value& value = value_at(from, pointer);
+  const auto number = whole_number(value);
+  if (!value.is_null() && !number) wrong.add(std::string(pointer), "must be a whole number");
+  return number.value_or(otherwise);
+}
+
 const json::value& member(const json::value& object, std::string_view name) {
   const json::object* members = object.if_object();
   const json::value* found = members == nullptr ? nullptr : members->if_contains(name);
@@ -53,10 +77,7 @@ std::string text_in(const json::value& value) {
 }
 
 std::int64_t number_in(const json::value& value, std::int64_t otherwise) {
-  if (!value.is_number()) return otherwise;
-  boost::system::error_code wrong;
-  const auto number = value.to_number<std::int64_t>(wrong);
-  return wrong ? otherwise : number;
+  return whole_number(value).value_or(otherwise);
 }
 
 }  // namespace ka::base

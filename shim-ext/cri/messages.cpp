@@ -2,9 +2,9 @@
 #include "shim-ext/cri/messages.hpp"
 
 #include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
+#include "base/json/json.hpp"
 #include "base/json/lookup.hpp"
 #include "base/text.hpp"
 #include "policy/facts/limits.hpp"
@@ -63,17 +63,14 @@ void write(const ContainerConfig& container, proto::cri::ContainerConfig& into) 
   write(container.resources, *into.mutable_linux()->mutable_resources());
 }
 
-/// A JSON document of the verbose part. It is the runtime's, and deep: not base::parse_json()'s.
+/// A JSON document of the verbose part.
 template <typename Response>
 Result<json::value> info_of(std::string_view message, const char* key) {
   const auto response = parse<Response>(message);
   if (!response) return unexpected(response.error());
   const auto found = response->info().find(key);
   if (found == response->info().end()) return broken("no verbose part");
-  std::error_code wrong;
-  auto document = json::parse(found->second, wrong);
-  if (wrong) return broken("the verbose part is not JSON: " + wrong.message());
-  return document;
+  return base::parse_json(found->second, "the verbose part");
 }
 
 Result<void> add(const proto::cri::Container& seen, std::vector<Container>& list) {
@@ -182,15 +179,15 @@ Result<Resources> parse_container_resources(std::string_view message) {
   const auto info = info_of<proto::cri::ContainerStatusResponse>(message, kInfo);
   if (!info) return unexpected(info.error());
   const json::value& cpu = base::value_at(*info, "/runtimeSpec/linux/resources/cpu");
+  base::InputError wrong;
+  const auto cpus = policy::parse_list<policy::CpuTag>(base::strict_text_at(cpu, "/cpus", wrong));
   Resources found;
-  if (const auto* list = base::value_at(cpu, "/cpus").if_string()) {
-    const auto cpus = policy::parse_list<policy::CpuTag>(std::string_view(*list));
-    if (!cpus) return broken("a container's cpuset is not a list of CPUs");
-    found.cpus = *cpus;
-  }
-  found.quota = base::number_at(cpu, "/quota");
-  found.period = base::number_at(cpu, "/period");
-  found.shares = base::number_at(cpu, "/shares");
+  found.quota = base::strict_number_at(cpu, "/quota", wrong);
+  found.period = base::strict_number_at(cpu, "/period", wrong);
+  found.shares = base::strict_number_at(cpu, "/shares", wrong);
+  if (!wrong.empty()) return broken("a container's CPUs: " + wrong.error().message);
+  if (!cpus) return broken("a container's cpuset is not a list of CPUs");
+  found.cpus = *cpus;
   return found;
 }
 
@@ -199,9 +196,8 @@ Result<Settings> parse_settings(std::string_view message) {
   if (!config) return unexpected(config.error());
   const auto* flag =
       base::value_at(*config, "/containerd/runtimes/runc/options/SystemdCgroup").if_bool();
-  const auto* image = base::value_at(*config, "/sandboxImage").if_string();
   return Settings{flag != nullptr && *flag,
-                  image == nullptr ? std::string() : base::printable(std::string_view(*image))};
+                  base::text_at(*config, "/sandboxImage", base::kMaxName)};
 }
 
 }  // namespace ka::cri

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/dra/cdi_file.hpp"
 
-#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/json/json.hpp"
 #include "base/json/lookup.hpp"
 #include "base/text.hpp"
 #include "shim-ext/watch/claim_entry.hpp"
@@ -55,13 +55,12 @@ std::string_view claim_of_name(std::string_view name) {
 }
 
 base::Result<PreparedClaim> parse_cdi_file(std::string_view text, std::string_view uid) {
-  boost::system::error_code error;
-  const json::value value = json::parse(json::string_view(text.data(), text.size()), error);
-  if (error) return broken(error.message());
-  if (base::text_in(base::member(value, "kind")) != "dra.k8s.io/cpu") {
+  const auto value = base::parse_json(text, "CDI file");
+  if (!value) return broken(value.error().message);
+  if (base::text_in(base::member(*value, "kind")) != "dra.k8s.io/cpu") {
     return broken("its kind is not dra.k8s.io/cpu");
   }
-  const json::value& device = device_of(value, uid);
+  const json::value& device = device_of(*value, uid);
   if (device.is_null()) return broken("it must have exactly one device, named after the claim");
   auto claim = entry_of(device, uid);
   if (!claim || claim->cpus.empty()) return broken("it has no CPUs for the claim");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/kata/persist.hpp"
 
-#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <limits>
 
+#include "base/json/json.hpp"
 #include "base/json/lookup.hpp"
 #include "base/text.hpp"
 
@@ -12,7 +12,10 @@ namespace ka::kata {
 namespace {
 
 namespace json = boost::json;
-using base::ErrorCode;
+
+auto broken(const std::string& what) {
+  return base::fail(base::ErrorCode::kInvalid, "persist.json: " + what);
+}
 
 /// containerd's annotation, or else CRI-O's.
 std::string annotation(const json::value& container, std::string_view containerd,
@@ -34,34 +37,34 @@ void read_pod(const json::value& container, policy::ledger::PodSeen& pod) {
 base::Result<policy::ledger::ContainerSeen> read_container(const json::value& value,
                                                            const std::string& sandbox) {
   policy::ledger::ContainerSeen seen{.sandbox = sandbox, .id = base::text_at(value, "/ID")};
-  auto cpus = policy::parse_list<policy::CpuTag>(base::text_at(value, "/Resources/cpu/cpus"));
-  auto mems = policy::parse_list<policy::NodeTag>(base::text_at(value, "/Resources/cpu/mems"));
-  if (!cpus || !mems) {
-    return base::fail(ErrorCode::kInvalid,
-                      "persist.json: container " + seen.id + " has a malformed CPU list");
-  }
+  const json::value& cpu = base::value_at(value, "/Resources/cpu");
+  base::InputError wrong;
+  auto cpus = policy::parse_list<policy::CpuTag>(base::strict_text_at(cpu, "/cpus", wrong));
+  auto mems = policy::parse_list<policy::NodeTag>(base::strict_text_at(cpu, "/mems", wrong));
+  seen.spec.quota = base::strict_number_at(cpu, "/quota", wrong);
+  seen.spec.period = base::strict_number_at(cpu, "/period", wrong);
+  seen.spec.shares = base::strict_number_at(cpu, "/shares", wrong);
+  if (!cpus || !mems) wrong.add("", "has a malformed list of CPUs or NUMA nodes");
+  if (!wrong.empty()) return broken("container " + seen.id + ": " + wrong.error().message);
   seen.spec.name =
       annotation(value, "io.kubernetes.cri.container-name", "io.kubernetes.container.name");
   seen.spec.cpus = std::move(*cpus);
   seen.spec.mems = std::move(*mems);
-  seen.spec.quota = base::number_at(value, "/Resources/cpu/quota");
-  seen.spec.period = base::number_at(value, "/Resources/cpu/period");
-  seen.spec.shares = base::number_at(value, "/Resources/cpu/shares");
   return seen;
 }
 
 }  // namespace
 
 base::Result<PersistedSandbox> parse_persist(std::string_view text, const std::string& id) {
-  boost::system::error_code error;
-  const json::value root = json::parse(json::string_view(text.data(), text.size()), error);
-  if (error) return base::fail(ErrorCode::kInvalid, "persist.json: " + error.message());
-  const json::value& containers = base::value_at(root, "/Config/ContainerConfigs");
+  const auto root = base::parse_json(text, "persist.json");
+  if (!root) return unexpected(root.error());
   PersistedSandbox sandbox;
   sandbox.pod.id = id;
-  const std::int64_t pid = base::number_at(root, "/HypervisorState/Pid");
+  base::InputError wrong;
+  const std::int64_t pid = base::strict_number_at(*root, "/HypervisorState/Pid", wrong);
+  if (!wrong.empty()) return broken(wrong.error().message);
   if (pid > 0 && pid <= std::numeric_limits<int>::max()) sandbox.vmm_pid = static_cast<int>(pid);
-  for (const json::value& one : base::elements_at(containers, "")) {
+  for (const json::value& one : base::elements_at(*root, "/Config/ContainerConfigs")) {
     if (base::text_at(one, "/ID") == id) {
       read_pod(one, sandbox.pod);
       continue;

@@ -3,10 +3,11 @@
 
 #include <sys/un.h>
 
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "base/json/json.hpp"
+#include "base/json/lookup.hpp"
 #include "shim-ext/proto/task.pb.h"
 
 namespace ka::proxy {
@@ -22,13 +23,10 @@ std::string_view trim(std::string_view text) {
 }
 
 /// Absent when the text is no object with an address.
-std::optional<boost::json::object> parse_json(std::string_view text) {
-  boost::system::error_code wrong;
-  const auto document = boost::json::parse(text, wrong);
-  if (wrong || !document.is_object()) return std::nullopt;
-  const auto* address = document.get_object().if_contains("address");
-  if (address == nullptr || !address->is_string()) return std::nullopt;
-  return document.get_object();
+std::optional<boost::json::object> parse_answer(std::string_view text) {
+  auto document = base::parse_json(text, "the shim's response");
+  if (!document || !base::member(*document, "address").is_string()) return std::nullopt;
+  return std::move(document->get_object());
 }
 
 /// Absent when the bytes are no such message.
@@ -45,7 +43,7 @@ std::optional<proto::task::BootstrapResult> parse_message(std::string_view bytes
 std::optional<std::string> address_in(std::string_view answer) {
   const std::string_view text = trim(answer);
   if (text.starts_with('{')) {
-    const auto object = parse_json(text);
+    const auto object = parse_answer(text);
     return object ? std::optional(std::string(object->at("address").get_string())) : std::nullopt;
   }
   if (text.starts_with(kScheme)) return std::string(text);
@@ -56,7 +54,7 @@ std::optional<std::string> address_in(std::string_view answer) {
 std::string with_address(std::string_view answer, std::string_view other) {
   const std::string_view text = trim(answer);
   if (text.starts_with('{')) {
-    auto object = parse_json(text);
+    auto object = parse_answer(text);
     if (!object) return std::string(answer);
     object->at("address") = other;
     return boost::json::serialize(*object);

@@ -21,16 +21,19 @@ std::string text(const json::value& object, std::string_view key) {
   return base::printable(base::text_in(base::member(object, key)), base::kMaxPath);
 }
 
-std::int64_t number(const json::value& object, std::string_view key, std::int64_t otherwise) {
-  return base::number_in(base::member(object, key), otherwise);
+/// What others write of a container's CPUs, printable, is for the daemon to judge.
+void update(std::string& list, const json::value& cpu, std::string_view pointer,
+            base::InputError& wrong) {
+  const std::string text = base::strict_text_at(cpu, pointer, wrong);
+  if (!text.empty()) list = base::printable(text, base::kMaxSetText);
 }
 
-Resources merge(Resources now, const json::value& cpu) {
-  if (auto cpus = text(cpu, "cpus"); !cpus.empty()) now.cpus = std::move(cpus);
-  if (auto mems = text(cpu, "mems"); !mems.empty()) now.mems = std::move(mems);
-  now.quota = number(cpu, "quota", now.quota);
-  now.period = number(cpu, "period", now.period);
-  now.shares = number(cpu, "shares", now.shares);
+Resources merge(Resources now, const json::value& cpu, base::InputError& wrong) {
+  update(now.cpus, cpu, "/cpus", wrong);
+  update(now.mems, cpu, "/mems", wrong);
+  now.quota = base::strict_number_at(cpu, "/quota", wrong, now.quota);
+  now.period = base::strict_number_at(cpu, "/period", wrong, now.period);
+  now.shares = base::strict_number_at(cpu, "/shares", wrong, now.shares);
   return now;
 }
 
@@ -40,7 +43,7 @@ std::string pod_name(const json::value& annotations) {
   return space.empty() ? name : space + '/' + name;
 }
 
-Spec read(const json::value& document, const std::string& id) {
+Spec read(const json::value& document, const std::string& id, base::InputError& wrong) {
   const json::value& annotations = base::member(document, "annotations");
   Spec spec;
   spec.sandbox = text(annotations, "io.kubernetes.cri.sandbox-id");
@@ -50,7 +53,7 @@ Spec read(const json::value& document, const std::string& id) {
   spec.pod_uid = text(annotations, "io.kubernetes.cri.sandbox-uid");
   spec.pod_name = pod_name(annotations);
   spec.handler = text(annotations, "io.containerd.cri.runtime-handler");
-  spec.resources = merge({}, base::value_at(document, "/linux/resources/cpu"));
+  spec.resources = merge({}, base::value_at(document, "/linux/resources/cpu"), wrong);
   return spec;
 }
 
@@ -63,9 +66,11 @@ base::Result<Spec> read_spec(const std::filesystem::path& bundle, const std::str
   if (!content) return unexpected(content.error());
   const auto document = base::parse_json(*content, file.string());
   if (!document) return unexpected(document.error());
-  Spec spec = read(*document, id);
-  if (base::is_id(spec.sandbox)) return spec;
-  return base::fail(base::ErrorCode::kInvalid, file.string() + ": not a sandbox id");
+  base::InputError wrong;
+  Spec spec = read(*document, id, wrong);
+  if (!base::is_id(spec.sandbox)) wrong.add("", "not a sandbox id");
+  if (wrong.empty()) return spec;
+  return base::fail(base::ErrorCode::kInvalid, file.string() + ": " + wrong.error().message);
 }
 
 std::string pod_of_bundle(const std::filesystem::path& bundle) {
@@ -78,7 +83,10 @@ base::Result<Resources> updated(Resources now, std::string_view json) {
   if (!document) return unexpected(document.error());
   if (!document->is_object())
     return base::fail(base::ErrorCode::kInvalid, "resources: not an object");
-  return merge(std::move(now), base::member(*document, "cpu"));
+  base::InputError wrong;
+  Resources wanted = merge(std::move(now), base::member(*document, "cpu"), wrong);
+  if (wrong.empty()) return wanted;
+  return base::fail(base::ErrorCode::kInvalid, "resources: " + wrong.error().message);
 }
 
 }  // namespace ka::proxy

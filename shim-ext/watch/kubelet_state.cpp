@@ -2,13 +2,13 @@
 #include "shim-ext/watch/kubelet_state.hpp"
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <cctype>
 #include <initializer_list>
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/json/json.hpp"
 #include "base/text.hpp"
 #include "shim-ext/watch/checkpoint.hpp"
 
@@ -98,11 +98,10 @@ bool read_all(const json::value* value, Checkpoint& checkpoint, Read read) {
 }
 
 base::Result<json::object> parse_object(std::string_view text) {
-  boost::system::error_code error;
-  json::value value = json::parse(json::string_view(text.data(), text.size()), error);
-  if (error) return broken(error.message());
-  if (!value.is_object()) return broken("not an object");
-  return std::move(value.get_object());
+  auto value = base::parse_json(text, "cpu_manager_state");
+  if (!value) return broken(value.error().message);
+  if (!value->is_object()) return broken("not an object");
+  return std::move(value->get_object());
 }
 
 /// Each version so far has added a field. One that is not known may say of any CPU that it is

@@ -4,19 +4,17 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <optional>
 #include <string>
 
+#include "base/json/json.hpp"
 #include "base/json/lookup.hpp"
 
 namespace ka::clh {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::size_t kMostDepth = 32;
 
 auto wrong(std::string_view what) {
   return base::fail(base::ErrorCode::kInvalid, "vm.info: " + std::string(what));
@@ -65,18 +63,15 @@ bool read_nodes(const json::value& nodes, VmInfo& info) {
 }  // namespace
 
 base::Result<VmInfo> read_vm_info(std::string_view body) {
-  boost::system::error_code failed;
-  json::parse_options options;
-  options.max_depth = kMostDepth;
-  const json::value document = json::parse(body, failed, {}, options);
-  if (failed) return wrong(failed.message());
-  const auto vcpus = number(base::value_at(document, "/config/cpus/boot_vcpus"), 1);
+  const auto document = base::parse_json(body, "vm.info");
+  if (!document) return unexpected(document.error());
+  const auto vcpus = number(base::value_at(*document, "/config/cpus/boot_vcpus"), 1);
   if (!vcpus) return wrong("no boot_vcpus");
   VmInfo info{.vcpus = *vcpus};
-  if (!read_topology(base::value_at(document, "/config/cpus/topology"), info)) {
+  if (!read_topology(base::value_at(*document, "/config/cpus/topology"), info)) {
     return wrong("unexpected form of topology");
   }
-  if (!read_nodes(base::value_at(document, "/config/numa"), info)) {
+  if (!read_nodes(base::value_at(*document, "/config/numa"), info)) {
     return wrong("unexpected form of numa");
   }
   return info;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 
 namespace ka::qmp {
@@ -21,42 +22,36 @@ base::Error wrong(std::string_view command) {
 }
 
 /// The number of a member, within [0, limit).
-std::optional<int> number_of(const json::object& object, std::string_view name, int limit) {
-  const json::value* value = object.if_contains(name);
-  if (value == nullptr || !value->is_int64()) return std::nullopt;
-  const std::int64_t number = value->get_int64();
+std::optional<int> number_of(const json::value& object, std::string_view name, int limit) {
+  const std::int64_t number = base::number_in(base::member(object, name), -1);
   if (number < 0 || number >= limit) return std::nullopt;
   return static_cast<int>(number);
 }
 
-std::optional<std::string> text_of(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  const json::string* text = value == nullptr ? nullptr : value->if_string();
-  if (text == nullptr) return std::nullopt;
-  return base::printable({text->data(), text->size()});
+std::optional<std::string> text_of(const json::value& object, std::string_view name) {
+  const json::value& text = base::member(object, name);
+  return text.is_string() ? std::optional(base::printable(base::text_in(text))) : std::nullopt;
 }
 
-int place_number(const json::object& props, std::string_view name) {
+int place_number(const json::value& props, std::string_view name) {
   return number_of(props, name, policy::kMaxIds).value_or(-1);
 }
 
 /// The place in "props"; nothing without a core.
-std::optional<Place> read_place(const json::object& object) {
-  const json::value* value = object.if_contains("props");
-  const json::object* props = value == nullptr ? nullptr : value->if_object();
-  if (props == nullptr) return std::nullopt;
-  const int module = place_number(*props, "module-id");
-  Place place{.socket = place_number(*props, "socket-id"),
-              .die = place_number(*props, "die-id"),
-              .cluster = module >= 0 ? module : place_number(*props, "cluster-id"),
-              .core = place_number(*props, "core-id"),
-              .thread = place_number(*props, "thread-id"),
-              .node = place_number(*props, "node-id")};
+std::optional<Place> read_place(const json::value& object) {
+  const json::value& props = base::member(object, "props");
+  const int module = place_number(props, "module-id");
+  Place place{.socket = place_number(props, "socket-id"),
+              .die = place_number(props, "die-id"),
+              .cluster = module >= 0 ? module : place_number(props, "cluster-id"),
+              .core = place_number(props, "core-id"),
+              .thread = place_number(props, "thread-id"),
+              .node = place_number(props, "node-id")};
   if (place.core < 0) return std::nullopt;
   return place;
 }
 
-std::optional<Cpu> read_cpu(const json::object& object) {
+std::optional<Cpu> read_cpu(const json::value& object) {
   const auto index = number_of(object, "cpu-index", policy::kMaxIds);
   const auto tid = number_of(object, "thread-id", kMaxTid + 1);
   auto path = text_of(object, "qom-path");
@@ -65,13 +60,13 @@ std::optional<Cpu> read_cpu(const json::object& object) {
       .index = *index, .tid = *tid, .qom_path = std::move(*path), .place = read_place(object)};
 }
 
-std::optional<Slot> read_slot(const json::object& object) {
-  if (!object.contains("props")) return std::nullopt;
+std::optional<Slot> read_slot(const json::value& object) {
+  if (base::find_at(object, "/props") == nullptr) return std::nullopt;
   return Slot{.place = read_place(object).value_or(Place{}),
               .qom_path = text_of(object, "qom-path").value_or("")};
 }
 
-std::optional<vmm::MonitorFacts::Iothread> read_iothread(const json::object& object) {
+std::optional<vmm::MonitorFacts::Iothread> read_iothread(const json::value& object) {
   const auto tid = number_of(object, "thread-id", kMaxTid + 1);
   auto id = text_of(object, "id");
   if (!tid || !id || id->empty()) return std::nullopt;
@@ -85,8 +80,7 @@ base::Result<std::vector<T>> read_all(const json::value& answer, std::string_vie
   if (array == nullptr || array->size() > limit) return unexpected(wrong(command));
   std::vector<T> all;
   for (const json::value& element : *array) {
-    const json::object* object = element.if_object();
-    auto one = object == nullptr ? std::nullopt : read(*object);
+    auto one = read(element);
     if (!one) return unexpected(wrong(command));
     all.push_back(std::move(*one));
   }

@@ -101,6 +101,8 @@ TEST_CASE("a container's CPUs are those of its OCI spec") {
   CHECK(parse_container_resources(tests::container_status("{}"))->cpus.empty());
   CHECK(parse_container_resources(tests::container_status("null"))->cpus.empty());
   CHECK_FALSE(parse_container_resources(tests::container_status(R"({"cpus":"3-2"})")));
+  CHECK_FALSE(parse_container_resources(tests::container_status(R"({"cpus":[3]})")));
+  CHECK_FALSE(parse_container_resources(tests::container_status(R"({"quota":"3"})")));
   CHECK_FALSE(parse_container_resources(tests::container_status("{")));
   CHECK_FALSE(parse_container_resources(""));
 }

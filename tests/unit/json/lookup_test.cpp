@@ -4,6 +4,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
+#include "base/json/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -40,6 +41,27 @@ TEST_CASE("what is absent, or of another type, reads as nothing") {
   CHECK(base::elements_at(value, "/o").empty());
   CHECK(base::member(base::member(value, "t"), "x").is_null());
   CHECK(base::member(json::value(), "x").is_null());
+}
+
+TEST_CASE("what decides is an error where it has another type") {
+  const json::value value = json::parse(
+      R"({"cpus":"1-2\n","mems":null,"quota":4,"bad":{"list":7,"count":"4","half":0.5}})");
+  base::InputError wrong;
+  CHECK(base::strict_text_at(value, "/cpus", wrong) == "1-2\n");
+  CHECK(base::strict_text_at(value, "/mems", wrong).empty());
+  CHECK(base::strict_text_at(value, "/none/deeper", wrong).empty());
+  CHECK(base::strict_number_at(value, "/quota", wrong) == 4);
+  CHECK(base::strict_number_at(value, "/mems", wrong, 5) == 5);
+  CHECK(base::strict_number_at(value, "/none", wrong, 5) == 5);
+  CHECK(wrong.empty());
+  base::InputError list;
+  CHECK(base::strict_text_at(value, "/bad/list", list).empty());
+  CHECK(list.error().message == "/bad/list: must be a string");
+  for (const char* pointer : {"/bad/count", "/bad/half"}) {
+    base::InputError number;
+    CHECK(base::strict_number_at(value, pointer, number, 5) == 5);
+    CHECK(number.error().message == std::string(pointer) + ": must be a whole number");
+  }
 }
 
 TEST_CASE("text read by pointer is printable and bounded, a value's own text is as it is") {

@@ -127,6 +127,31 @@ TEST_CASE("persist.json: every malformed part is rejected, also a malformed list
   CHECK(kata::parse_persist("{}", "s1"));
 }
 
+TEST_CASE("persist.json: what decides about CPUs is never read as nothing") {
+  const auto error_of = [](std::string text, std::string_view good, std::string_view bad) {
+    text.replace(text.find(good), good.size(), bad);
+    const auto sandbox = kata::parse_persist(text, "s1");
+    return sandbox ? "" : sandbox.error().message;
+  };
+  const std::string whole = persist(100, container("c1", "2-3"));
+  CHECK(error_of(whole, R"("2-3")", "[2,3]") ==
+        "persist.json: container c1: /cpus: must be a string");
+  CHECK(error_of(whole, "200000", R"("200000")") ==
+        "persist.json: container c1: /quota: must be a whole number");
+  CHECK(error_of(whole, R"("Pid":100)", R"("Pid":"100")") ==
+        "persist.json: /HypervisorState/Pid: must be a whole number");
+  CHECK(error_of(whole, R"("period":)", R"("quota":)").find("duplicate key") != std::string::npos);
+}
+
+TEST_CASE("persist.json: a list of CPUs may be long") {
+  CpuSet cpus;
+  for (int cpu = 0; cpu < 1024; cpu += 2) cpus.add(cpu);
+  const auto sandbox =
+      kata::parse_persist(persist(100, container("c1", policy::format_list(cpus))), "s1");
+  REQUIRE(sandbox);
+  CHECK(sandbox->containers.at(0).spec.cpus == cpus);
+}
+
 TEST_CASE("the Go runtime's sandboxes are followed: created, half written, rewritten, ended") {
   Scene scene;
   CHECK(scene.drain().empty());

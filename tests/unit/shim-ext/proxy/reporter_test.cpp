@@ -84,7 +84,8 @@ TEST_CASE("values that an update omits or leaves empty are kept") {
   for (const char* json : {R"({"memory":{"limit":1}})", R"({"cpu":{"cpus":""}})"}) {
     CHECK(scene.reporter.on_request(Scene::update(json)) == Reports{{"PUT", kApp, kAppBody}});
   }
-  for (const char* json : {"", "[]", "{", "7"}) {
+  for (const char* json :
+       {"", "[]", "{", "7", R"({"cpu":{"cpus":[4]}})", R"({"cpu":{"quota":"1"}})"}) {
     CHECK(scene.reporter.on_request(Scene::update(json)).empty());
   }
 }
