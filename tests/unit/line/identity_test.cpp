@@ -182,3 +182,19 @@ TEST_CASE("a cgroup that is not the sandbox's own is rejected with the reason") 
   CHECK(put("a", 100, "/pods") == "cgroup: /pods holds sandbox \"b\", which is in /pods/b");
   CHECK(put("a", 100, "/pods/a/inner") == "taken");
 }
+
+TEST_CASE("what a guest reports decides at once whether its containers are isolated") {
+  LineScene scene(8, {});
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.container("a", "own", {4, 5}, true));
+  REQUIRE(scene.container("a", "rest", CpuSet::range(0, 3), false));
+  CHECK(std::ranges::count(scene.notified, "container-isolated") == 0);
+  policy::GuestReport report;
+  report.containers = {{.id = "own", .method = policy::GuestMethod::kCgroupV2}};
+  board::GuestView guest{.address = "vsock:3", .connected = true, .text = {}};
+  guest.report = report;
+  guest.current = true;
+  scene.board().set_guest("a", guest);
+  CHECK(std::ranges::count(scene.notified, "container-isolated") == 1);
+}

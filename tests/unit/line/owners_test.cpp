@@ -51,11 +51,14 @@ struct Scene {
     tenants.list = {{"kubepods/cri-containerd-0123abcd.scope", std::move(cpus), {41}}};
   }
 
+  std::vector<line::Finding> found() const {
+    return line::evaluate_owners({ledger, tenants, past_grace, is_current, unanswered});
+  }
+
   /// "degraded cpuset-not-written: ...", one a line.
   std::string findings() const {
     std::string text;
-    for (const line::Finding& one :
-         line::evaluate_owners({ledger, tenants, past_grace, is_current, unanswered})) {
+    for (const line::Finding& one : found()) {
       text += std::string(severity_name(one.severity)) + ' ' + one.reason + ": " + one.text + '\n';
     }
     return text;
@@ -113,6 +116,7 @@ TEST_CASE("a cgroup that kubelet did not write is found, whatever the runtime re
   CHECK(scene.findings() ==
         "degraded cpuset-not-written: kubelet assigned CPUs 4-5 to container app of pod ns/a, but "
         "its cgroup has CPUs 0-3\n");
+  CHECK(scene.found().at(0).remedy.find("restart the pod") == 0);
   scene.past_grace = {4};
   CHECK(scene.findings().empty());
 }

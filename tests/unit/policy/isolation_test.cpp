@@ -140,6 +140,10 @@ TEST_CASE("a manual pin is an obstacle if it takes something away") {
         "a: pinned-by-hand 3 [vCPU 0]");
   CHECK(isolation_line(with_pin(kGood, by_hand(Role::kVcpu, "0-1", 1))) ==
         "a: pinned-by-hand 0-1 [vCPU 1]");
+  const Case harmless = with_pin(kGood, by_hand(Role::kVcpu, "2", 1));
+  CHECK(isolation_line(harmless) == "a:");
+  CHECK(isolation_line(with_pin(harmless, by_hand(Role::kVcpu, "0-1", 2))) ==
+        "a: pinned-by-hand 0-1 [vCPU 2]");
 }
 
 TEST_CASE("the guest's side counts as far as it is confirmed") {

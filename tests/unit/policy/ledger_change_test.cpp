@@ -36,3 +36,15 @@ TEST_CASE("only a shared container that gets CPUs, and nothing else, widens only
   ledger.apply(seen("b", "b1", {0}, false));
   CHECK_FALSE(ledger.apply(seen("b", "b1", {}, false)).only_widens);
 }
+
+TEST_CASE("a pod is its highest-ranking source's, whichever reported it first") {
+  Ledger ledger;
+  const auto source_after = [&](Source source) {
+    ledger.apply({source, PodSeen{.id = "a"}});
+    return ledger.find("a")->source;
+  };
+  CHECK(source_after(Source::kBundle) == Source::kBundle);
+  CHECK(source_after(Source::kPersist) == Source::kPersist);
+  CHECK(source_after(Source::kNri) == Source::kNri);
+  CHECK(source_after(Source::kPersist) == Source::kNri);
+}

@@ -418,6 +418,7 @@ TEST_CASE("a manual pin replaces the previous one and is removed by an empty one
   CHECK(ledger.find("a")->overrides == std::vector<Pin>{{{Role::kVcpu, 1, "", {5}}}});
   CHECK(ledger.apply({Source::kApi, OverrideSet{"a", {{Role::kVcpu, 1, "", {}}}}}).any);
   CHECK(ledger.find("a")->overrides.empty());
+  CHECK_FALSE(ledger.apply({Source::kApi, OverrideSet{"none", {{Role::kVcpu, 1, "", {4}}}}}).any);
 }
 
 TEST_CASE("an update without a container's name keeps the name") {
