@@ -121,6 +121,18 @@ TEST_CASE("a cgroup that kubelet did not write is found, whatever the runtime re
   CHECK(scene.findings().empty());
 }
 
+TEST_CASE("without a state file a cgroup is compared with what PodResources assigned") {
+  Scene scene;
+  scene.ledger.apply({Source::kKubelet, KubeletSeen{}});
+  scene.set_cpus({4, 5});
+  scene.set_cgroup({4, 5});
+  CHECK(scene.findings().empty());
+  scene.set_cgroup({0, 1, 2, 3});
+  CHECK(scene.findings() ==
+        "degraded cpuset-not-written: kubelet assigned CPUs 4-5 to container app of pod ns/a, but "
+        "its cgroup has CPUs 0-3\n");
+}
+
 TEST_CASE("under CRI-O the container's cgroup is compared, not its monitor's") {
   Scene scene;
   const std::string slice = "kubepods.slice/kubepods-poduid.slice/";

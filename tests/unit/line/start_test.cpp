@@ -72,6 +72,30 @@ TEST_CASE("before an awaited source has reported, threads only lose CPUs") {
   CHECK(scene.verifier().verify().ok());
 }
 
+TEST_CASE("at the start only a VMM that is seen to be gone has ended") {
+  Restart scene;
+  const auto is_kept = [&scene] {
+    scene.line().adopt();
+    return !scene.has("sandbox-ended");
+  };
+  SECTION("its files are gone, and the kernel still has it") {
+    scene.node.end_process(100);
+    CHECK(is_kept());
+  }
+  SECTION("its files cannot be read, whatever the kernel says of its number") {
+    const auto stat = scene.node.proc() / "100/task/100/stat";
+    std::filesystem::remove(stat);
+    std::filesystem::create_directory(stat);
+    scene.calls.gone.insert(100);
+    CHECK(is_kept());
+  }
+  SECTION("both say so") {
+    scene.node.end_process(100);
+    scene.calls.gone.insert(100);
+    CHECK_FALSE(is_kept());
+  }
+}
+
 TEST_CASE("no mask is wider than kubelet's new assignments allow") {
   Restart scene;
   scene.calls.own.clear();  // somebody gave all threads all CPUs
