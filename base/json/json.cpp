@@ -7,7 +7,7 @@
 #include <boost/json/value.hpp>
 #include <limits>
 
-#include "base/json/doubled_key.hpp"
+#include "base/json/ambiguity.hpp"
 #include "base/sets.hpp"
 #include "base/text.hpp"
 
@@ -58,10 +58,10 @@ Result<boost::json::value> parse_json(std::string_view text, const std::string& 
     return fail(ErrorCode::kInvalid, name + ':' + line_and_column(text, consumed, first_line) +
                                          ": not JSON: " + wrong.message());
   }
-  if (const auto doubled = find_doubled_key(text)) {
-    return fail(ErrorCode::kInvalid, name + ':' + line_and_column(text, doubled->end, first_line) +
-                                         ": \"" + printable(doubled->key) +
-                                         "\" is a duplicate key");
+  if (const auto ambiguity = find_ambiguity(text)) {
+    return fail(
+        ErrorCode::kInvalid,
+        name + ':' + line_and_column(text, ambiguity->end, first_line) + ": " + ambiguity->text);
   }
   return parser.release();
 }

@@ -23,9 +23,9 @@ namespace ka::base {
 /// A text of all ids, none of them in a range with another, is shorter.
 inline constexpr std::size_t kMaxSetText = std::size_t{8} * policy::kMaxIds;
 
-/// Parses one JSON document (at most 32 levels deep, no key twice in an object). Errors are
-/// kInvalid and begin with "<name>:<line>:<column>: "; `first_line` is where in the input `text`
-/// begins.
+/// Parses one JSON document (at most 32 levels deep, no key twice in an object, no number beyond a
+/// double). Errors are kInvalid and begin with "<name>:<line>:<column>: "; `first_line` is where in
+/// the input `text` begins.
 Result<boost::json::value> parse_json(std::string_view text, const std::string& name,
                                       int first_line = 1);
 

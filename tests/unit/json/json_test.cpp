@@ -52,6 +52,14 @@ TEST_CASE("a duplicate key is rejected at its position") {
   CHECK(parse_error(R"([{"a":1},{"a":2,"b":{"a":3}}])") == "");
 }
 
+TEST_CASE("a number that no double holds is rejected at its position") {
+  CHECK(parse_error("{\"a\": 1,\n \"b\": 1e400}").starts_with("in.json:2:"));
+  CHECK(parse_error("[1e400]").ends_with(": a number is out of range"));
+  CHECK(parse_error("[-484.9900e229330, 1]").ends_with(": a number is out of range"));
+  CHECK(parse_error("[1e400000000000]").find("exponent overflow") != std::string::npos);
+  CHECK(parse_error("[1e308, 1e-400, 18446744073709551616]") == "");
+}
+
 TEST_CASE("the first error is reported with its path") {
   CHECK(error_in(R"({"n":1,"s":"x","cpus":"0-3","list":["a"]})") == "");
   CHECK(error_in(R"({"n":1,"cpuz":1})") == "top[3].cpuz: unknown key");

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/json/doubled_key.hpp"
+#include "base/json/ambiguity.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>
+#include <cmath>
 #include <set>
+#include <utility>
 #include <vector>
+
+#include "base/text.hpp"
 
 namespace ka::base {
 namespace {
 
 /// What Boost.JSON's parser calls as it reads; false with an error stops it.
-class KeyWatch {
+class Reader {
  public:
   static constexpr std::size_t max_object_size = static_cast<std::size_t>(-1);
   static constexpr std::size_t max_array_size = static_cast<std::size_t>(-1);
@@ -33,11 +37,13 @@ class KeyWatch {
   bool on_key(Text last, std::size_t, Error& error) {
     key_.append(last.data(), last.size());
     if (!objects_.back().insert(key_).second) {
-      error = boost::json::error::extra_data;
-      return false;
+      return stop('"' + printable(key_) + "\" is a duplicate key", error);
     }
     key_.clear();
     return true;
+  }
+  bool on_double(double number, Text, Error& error) {
+    return std::isfinite(number) || stop("a number is out of range", error);
   }
 
   bool on_document_begin(Error&) { return true; }
@@ -49,28 +55,34 @@ class KeyWatch {
   bool on_number_part(Text, Error&) { return true; }
   bool on_int64(std::int64_t, Text, Error&) { return true; }
   bool on_uint64(std::uint64_t, Text, Error&) { return true; }
-  bool on_double(double, Text, Error&) { return true; }
   bool on_bool(bool, Error&) { return true; }
   bool on_null(Error&) { return true; }
   bool on_comment_part(Text, Error&) { return true; }
   bool on_comment(Text, Error&) { return true; }
 
-  /// The key that was read last, when it stopped the parser.
-  const std::string& key() const { return key_; }
+  /// Why it stopped the parser; empty: it did not.
+  const std::string& reason() const { return reason_; }
 
  private:
+  bool stop(std::string reason, Error& error) {
+    reason_ = std::move(reason);
+    error = boost::json::error::extra_data;
+    return false;
+  }
+
   std::vector<std::set<std::string>> objects_;  ///< keys so far, from the outermost object in
   std::string key_;
+  std::string reason_;
 };
 
 }  // namespace
 
-std::optional<DoubledKey> find_doubled_key(std::string_view json) {
-  boost::json::basic_parser<KeyWatch> parser{boost::json::parse_options{}};
-  boost::system::error_code doubled;
-  const std::size_t end = parser.write_some(false, json.data(), json.size(), doubled);
-  if (!doubled) return std::nullopt;
-  return DoubledKey{parser.handler().key(), end};
+std::optional<Ambiguity> find_ambiguity(std::string_view json) {
+  boost::json::basic_parser<Reader> parser{boost::json::parse_options{}};
+  boost::system::error_code stopped;
+  const std::size_t end = parser.write_some(false, json.data(), json.size(), stopped);
+  if (!stopped) return std::nullopt;
+  return Ambiguity{parser.handler().reason(), end};
 }
 
 }  // namespace ka::base
