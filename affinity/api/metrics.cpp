@@ -151,14 +151,6 @@ class Page {
     }
   }
 
-  void by_cpu(const char* name, const char* help, const std::map<int, double>& values) {
-    std::map<Labels, double> labelled_values;
-    for (const auto& [cpu, value] : values) {
-      labelled_values[{{"cpu", std::to_string(cpu)}}] = value;
-    }
-    labelled(MetricType::Counter, name, help, labelled_values);
-  }
-
   template <std::size_t kSize>
   void histogram(const char* name, const char* help, const board::Histogram<kSize>& values) {
     family(name, help, MetricType::Histogram).metric.push_back(to_metric(values));
@@ -266,18 +258,21 @@ void add_waits(Page& page, const line::Node& node, line::VcpuWaits& waits) {
 /// Without CPUs where the kernel does not count them.
 void add_interruptions(Page& page, const line::CpuInterruptions::Totals& totals) {
   constexpr double kNanoseconds = 1e9;
-  std::map<int, double> slices, seconds, interrupts;
-  for (const auto& [cpu, total] : totals) {
+  std::map<std::string, double> slices, seconds, interrupts;
+  for (const auto& [number, total] : totals) {
+    const std::string cpu = std::to_string(number);
     slices[cpu] = static_cast<double>(total.slices);
     seconds[cpu] = static_cast<double>(total.nanoseconds) / kNanoseconds;
     interrupts[cpu] = static_cast<double>(total.interrupts);
   }
-  page.by_cpu("kata_affinity_vcpu_interruptions_total",
-              "How often the CPU of a dedicated vCPU was given to something else.", slices);
-  page.by_cpu("kata_affinity_vcpu_interruption_seconds_total",
-              "Time that something else ran on the CPU of a dedicated vCPU.", seconds);
-  page.by_cpu("kata_affinity_vcpu_device_interrupts_total",
-              "Interrupts of the host's devices on the CPU of a dedicated vCPU.", interrupts);
+  page.labelled(MetricType::Counter, "kata_affinity_vcpu_interruptions_total",
+                "How often the CPU of a dedicated vCPU was given to something else.", "cpu",
+                slices);
+  page.labelled(MetricType::Counter, "kata_affinity_vcpu_interruption_seconds_total",
+                "Time that something else ran on the CPU of a dedicated vCPU.", "cpu", seconds);
+  page.labelled(MetricType::Counter, "kata_affinity_vcpu_device_interrupts_total",
+                "Interrupts of the host's devices on the CPU of a dedicated vCPU.", "cpu",
+                interrupts);
 }
 
 /// 1 for each source that is connected, 0 for each that should be.

@@ -63,7 +63,7 @@ void Reporter::poll() {
   if (with_.clock.now() >= verify_due_) verify();
 }
 
-/// What the daemon does not take now is told again by the next look.
+/// What the daemon does not take now is sent again at the next look.
 void Reporter::report_classes() {
   const auto known = with_.daemon.class_requests();
   if (!known) return with_.log.warning(known.error().message, {{"kind", "daemon"}});

@@ -29,7 +29,7 @@ class Reporter {
     Duration interval;             ///< between two looks at the daemon
     Duration pace;                 ///< between two writes, on average
     bool marks_node = true;        ///< the node's label and taint are ours
-    bool reports_classes = false;  ///< tells the daemon what pods ask for by annotation
+    bool reports_classes = false;  ///< sends the daemon the classes that pods request by annotation
     bool withdraws = false;        ///< takes everything back, and then does nothing
   };
 

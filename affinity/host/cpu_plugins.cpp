@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -19,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array kCpuPlugins = {kNriResourcePolicy, kDraDriver, kKoordlet};
 constexpr std::size_t kCommLength = 15;  // of which the kernel keeps no more: TASK_COMM_LEN
+constexpr std::size_t kMaxMountinfo = std::size_t{16} << 20;
 
 /// A directory by its filesystem, so that it is the same one wherever it is mounted.
 struct Directory {
@@ -48,23 +48,27 @@ bool shows(const Mount& mount, const Directory& directory) {
   return mount.device == directory.device && is_at_or_below(directory.path, mount.root);
 }
 
-bool sees(const base::ProcFs& proc, const std::string& process, const Directory& directory) {
-  const auto mountinfo = base::read_file(proc.root() / process / "mountinfo");
-  return mountinfo && std::ranges::any_of(parse_mounts(*mountinfo), [&](const Mount& mount) {
-           return shows(mount, directory);
-         });
+/// Cannot see is not gone: true where its mounts cannot be read.
+bool may_see(const base::ProcFs& proc, const std::string& process, const Directory& directory) {
+  const auto mountinfo = base::read_file(proc.root() / process / "mountinfo", kMaxMountinfo);
+  if (!mountinfo) return mountinfo.error().code != base::ErrorCode::kGone;
+  return std::ranges::any_of(parse_mounts(*mountinfo),
+                             [&](const Mount& mount) { return shows(mount, directory); });
 }
 
 /// NRI's socket is root's alone.
-bool is_root(const base::ProcFs& proc, const std::string& process) {
+bool may_be_root(const base::ProcFs& proc, const std::string& process) {
   const auto status = base::read_file(proc.root() / process / "status");
-  return status && status->find("\nUid:\t0\t") != std::string::npos;
+  if (!status) return status.error().code != base::ErrorCode::kGone;
+  return status->find("\nUid:\t0\t") != std::string::npos;
 }
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// Without the index ("10-") by which the runtime orders the plugins that it starts itself.
 std::string_view without_index(std::string_view comm) {
   const bool has_index =
-      comm.size() > 3 && comm[2] == '-' && std::isdigit(comm[0]) != 0 && std::isdigit(comm[1]) != 0;
+      comm.size() > 3 && comm[2] == '-' && is_digit(comm[0]) && is_digit(comm[1]);
   return has_index ? comm.substr(3) : comm;
 }
 
@@ -75,20 +79,25 @@ bool is_cpu_plugin(std::string_view comm) {
   });
 }
 
+/// Of the socket; absent where that is not known.
+std::optional<Directory> directory_of(const fs::path& socket, const base::ProcFs& proc) {
+  std::error_code ignored;
+  const fs::path directory = fs::weakly_canonical(socket, ignored).parent_path();
+  const auto own = base::read_file(proc.root() / "self/mountinfo", kMaxMountinfo);
+  return own ? locate(directory, parse_mounts(*own)) : std::nullopt;
+}
+
 }  // namespace
 
 std::string running_cpu_plugins(const base::ProcFs& proc, const fs::path& socket) {
-  std::error_code ignored;
-  const fs::path directory = fs::weakly_canonical(socket, ignored).parent_path();
-  const auto own = base::read_file(proc.root() / "self/mountinfo");
-  const auto located = own ? locate(directory, parse_mounts(*own)) : std::nullopt;
-  if (!located) return "";
+  const auto directory = directory_of(socket, proc);
   std::string list;
   for (const int pid : proc.processes().value_or(std::vector<int>{})) {
     const auto stat = proc.stat(pid);
     if (!stat || !is_cpu_plugin(stat->comm)) continue;
     const std::string process = std::to_string(pid);
-    if (!is_root(proc, process) || !sees(proc, process, *located)) continue;
+    if (!may_be_root(proc, process)) continue;
+    if (directory && !may_see(proc, process, *directory)) continue;
     list += (list.empty() ? "" : ", ") + stat->comm + " (pid " + process + ')';
   }
   return list;

@@ -15,8 +15,8 @@ namespace {
 using base::ErrorCode;
 using Counters = std::map<int, CpuCounters>;
 
-/// 4096 CPUs with as many interrupts each.
-constexpr std::size_t kMaxInterrupts = std::size_t{64} << 20;
+/// Of either file: 4096 CPUs with as many interrupts each.
+constexpr std::size_t kLargest = std::size_t{64} << 20;
 
 /// Of "cpu0 <yields> 0 <calls> <idle> <wakeups> <local> <ran> <waited> <slices>".
 constexpr std::size_t kRan = 7, kSlices = 9;
@@ -94,14 +94,14 @@ std::optional<ThreadCounters> thread_counters(const std::filesystem::path& proc,
 }
 
 base::Result<Counters> cpu_counters(const std::filesystem::path& proc) {
-  const auto text = base::read_file(proc / "schedstat");
+  const auto text = base::read_file(proc / "schedstat", kLargest);
   if (!text && text.error().code != ErrorCode::kGone) return unexpected(text.error());
   Counters counters = text ? parse_schedstat(*text) : Counters{};
   if (counters.empty()) {
     return base::fail(ErrorCode::kUnavailable,
                       "this kernel does not count what its CPUs run (CONFIG_SCHEDSTATS)");
   }
-  if (const auto interrupts = base::read_file(proc / "interrupts", kMaxInterrupts)) {
+  if (const auto interrupts = base::read_file(proc / "interrupts", kLargest)) {
     add_interrupts(*interrupts, counters);
   }
   return counters;

@@ -63,7 +63,12 @@ CpuInterruptions::Own CpuInterruptions::read_own(const Tenancies& tenancies) con
 
 /// The vCPUs are read before and after their CPUs: what they do meanwhile is never another's.
 void CpuInterruptions::read() {
-  Tenancies now = now_dedicated();
+  const Tenancies now = now_dedicated();
+  if (now.empty()) {
+    tenancies_.clear();
+    problem_.clear();
+    return;
+  }
   const Own before = read_own(now);
   const auto counters = host::cpu_counters(node_.roots.proc);
   problem_ = counters ? "" : counters.error().message;

@@ -40,7 +40,7 @@ class CpuInterruptions {
   /// `node` must outlive it.
   explicit CpuInterruptions(const Node& node) : node_(node) {}
 
-  /// Reads the counters of every CPU with a dedicated vCPU.
+  /// Reads the counters of every CPU with a dedicated vCPU; nothing where there is none.
   void read();
 
   /// As of the last reading, by CPU.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+
 #include "affinity/cli/doctor/checkup.hpp"
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/node/node.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/cpu_plugins.hpp"
 
+#include <filesystem>
 #include <string>
 
 #include "tests/catch.hpp"
@@ -29,6 +30,11 @@ class Node {
     const std::string owner = std::to_string(uid);
     dir_.write(process + "/status", "Name:\t" + comm + "\nUid:\t" + owner + "\t" + owner + "\t0\n");
     dir_.write(process + "/mountinfo", mounts);
+  }
+  /// A file of a process, "self" too, is there and cannot be read.
+  void make_unreadable(const std::string& file) const {
+    std::filesystem::remove(dir_.path() / "proc" / file);
+    std::filesystem::create_directories(dir_.path() / "proc" / file);
   }
   std::string plugins() const {
     return host::running_cpu_plugins(base::ProcFs(dir_.path() / "proc"), "/run/nri/nri.sock");
@@ -68,4 +74,23 @@ TEST_CASE("a container that bears a plugin's name and cannot reach the socket is
   node.run(45, "1-dracpu", kNodeMounts);
   node.run(46, "dracpu", "");
   CHECK(node.plugins().empty());
+}
+
+TEST_CASE("a plugin whose mounts or owner cannot be read is one, and one that ended is none") {
+  const Node node;
+  node.run(42, "dracpu", "");
+  node.run(43, "koordlet", kNodeMounts, 1000);
+  CHECK(node.plugins().empty());
+  node.make_unreadable("42/mountinfo");
+  CHECK(node.plugins() == "dracpu (pid 42)");
+  node.make_unreadable("43/status");
+  CHECK(node.plugins().find("koordlet (pid 43)") != std::string::npos);
+}
+
+TEST_CASE("where the socket's mount is not known, whatever of root has a plugin's name is one") {
+  const Node node;
+  node.run(42, "dracpu", "");
+  node.run(43, "koordlet", kNodeMounts, 1000);
+  node.make_unreadable("self/mountinfo");
+  CHECK(node.plugins() == "dracpu (pid 42)");
 }

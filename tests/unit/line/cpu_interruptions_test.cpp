@@ -115,3 +115,13 @@ TEST_CASE("a kernel that does not count is named, and what was counted is kept")
   CHECK(scene.counted.problem().find("CONFIG_SCHEDSTATS") != std::string::npos);
   CHECK(scene.counted.totals().at(kCpu).slices == 4);
 }
+
+TEST_CASE("without a dedicated vCPU nothing is read, and nothing is wrong") {
+  Dedicated scene;
+  scene.counted.read();
+  CHECK_FALSE(scene.counted.problem().empty());
+  REQUIRE(scene.container("s1", "app", {kCpu}, false));
+  scene.counted.read();
+  CHECK(scene.counted.problem().empty());
+  CHECK(scene.counted.tenancies().empty());
+}
