@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -38,12 +39,14 @@ void end_on_signals() {
   const std::jthread watcher([&watch, &clock] {
     watch.run([&clock](std::chrono::milliseconds time) { clock.sleep(time + random_part(time)); });
   });
+  std::optional<cluster::FeatureFile> feature_file;
+  if (!options.nfd_file.empty()) feature_file.emplace(options.nfd_file);
   cluster::Reporter reporter({.interval = std::chrono::seconds(options.interval),
                               .pace = std::chrono::seconds(options.pace),
-                              .marks_node = options.marks_node,
+                              .marks_node = options.marks_node && !feature_file,
                               .reports_classes = options.reports_classes,
                               .withdraws = options.withdraws},
-                             {clock, log, daemon, server, watch, random_part});
+                             {clock, log, daemon, server, watch, random_part, feature_file});
   for (;;) clock.sleep(reporter.step());
 }
 

@@ -44,6 +44,11 @@ void declare(CLI::App& app, Options& options, std::string& mark) {
   app.add_option("--mark-node", mark, "the node itself gets a taint, a label, or nothing")
       ->check(CLI::IsMember({"taint", "label", "none"}))
       ->capture_default_str();
+  app.add_option("--nfd-file", options.nfd_file,
+                 "label and taint are left to Node Feature Discovery: its feature file, which must "
+                 "exist (default: NFD_FILE)")
+      ->envname("NFD_FILE")
+      ->type_name("PATH");
   app.add_flag("--classes", options.reports_classes,
                "send the daemon the classes that pods request by annotation (mode managed)");
   app.add_flag("--withdraw", options.withdraws, "take conditions, label and taint back, and wait");

@@ -19,6 +19,7 @@ struct Options {
   std::int64_t pace = 4;      ///< seconds between two writes, on average
   bool marks_node = true;     ///< label, and taint
   bool taints = true;
+  std::filesystem::path nfd_file;  ///< label and taint are NFD's; empty: they are ours
   bool reports_classes = false;
   bool withdraws = false;
 };

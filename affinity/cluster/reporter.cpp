@@ -36,9 +36,10 @@ Reporter::Reporter(const Settings& settings, Dependencies with)
 
 Reporter::Duration Reporter::step() {
   const auto now = with_.clock.now();
-  if (!settings_.withdraws && now >= poll_due_) {
+  if (now >= poll_due_) {
     poll_due_ = now + settings_.interval;
-    poll();
+    if (!settings_.withdraws) poll();
+    write_feature();
   }
   if (now >= recheck_due_) {
     recheck_due_ = now + kBetweenRechecks;
@@ -87,6 +88,14 @@ void Reporter::verify() {
   judge_.record(reading);
   // The next look decides whether it stays.
   if (reading != NodeState::kBroken) verify_due_ = with_.clock.now() + kBetweenVerifications;
+}
+
+/// No load on the API server, so it has no pace.
+void Reporter::write_feature() {
+  const auto state = settings_.withdraws ? std::nullopt : judge_.state();
+  if (!with_.feature_file || (!state && !settings_.withdraws)) return;
+  const auto done = with_.feature_file->write(state);
+  if (!done) with_.log.warning(done.error().message, {{"kind", "feature-file"}});
 }
 
 void Reporter::write_one() {

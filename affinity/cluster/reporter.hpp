@@ -9,6 +9,7 @@
 
 #include "affinity/cluster/api_server.hpp"
 #include "affinity/cluster/daemon_reader.hpp"
+#include "affinity/cluster/feature_file.hpp"
 #include "affinity/cluster/pod_watch.hpp"
 #include "affinity/cluster/view/node.hpp"
 #include "affinity/cluster/view/outbox.hpp"
@@ -28,7 +29,7 @@ class Reporter {
   struct Settings {
     Duration interval;             ///< between two looks at the daemon
     Duration pace;                 ///< between two writes, on average
-    bool marks_node = true;        ///< the node's label and taint are ours
+    bool marks_node = true;        ///< the node's label and taint are written here
     bool reports_classes = false;  ///< sends the daemon the classes that pods request by annotation
     bool withdraws = false;        ///< takes everything back, and then does nothing
   };
@@ -41,6 +42,8 @@ class Reporter {
     const ApiServer& server;
     const PodWatch& watch;
     Random random;
+    /// NFD marks the node with what is in it.
+    std::optional<FeatureFile> feature_file{};
   };
 
   Reporter(const Settings& settings, Dependencies with);
@@ -52,6 +55,7 @@ class Reporter {
   void poll();
   void verify();
   void report_classes();
+  void write_feature();
   void write_one();
   void fail(const ApiServer::Attempt& attempt);
 

@@ -7,7 +7,7 @@ import subprocess
 import cluster as peers
 
 # Of others: their CustomResourceDefinitions are not in the API server.
-SKIPPED = {"PodMonitor"}
+SKIPPED = ("NodeFeatureRule", "PodMonitor")
 PREFIX = "#/components/schemas/"
 
 

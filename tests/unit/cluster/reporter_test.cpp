@@ -2,9 +2,12 @@
 // The reporter between a daemon that answers and an API server that does not take what it writes.
 #include "affinity/cluster/reporter.hpp"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/files.hpp"
 #include "tests/scripted_server.hpp"
 #include "tests/unit/cluster/cluster_scene.hpp"
 
@@ -54,12 +57,14 @@ struct Ended {};
 struct Scene {
   /// `writes`: how the API server responds to each.
   explicit Scene(const std::vector<std::string>& writes,
-                 std::vector<std::string> answers = daemon_answers(), bool classes = false)
+                 std::vector<std::string> answers = daemon_answers(), bool classes = false,
+                 std::optional<FeatureFile> feature_file = std::nullopt)
       : cluster(after_watch(writes)),
         daemon(cluster.dir.path() / "api.sock", std::move(answers), answer),
-        reporter({.interval = 1h, .pace = 4s, .marks_node = false, .reports_classes = classes},
-                 {cluster.clock, log, reader, cluster.server, watch,
-                  [](Reporter::Duration) { return Reporter::Duration(0); }}) {
+        reporter(
+            {.interval = 1h, .pace = 4s, .marks_node = false, .reports_classes = classes},
+            {cluster.clock, log, reader, cluster.server, watch,
+             [](Reporter::Duration) { return Reporter::Duration(0); }, std::move(feature_file)}) {
     try {
       watch.run([](auto) { throw Ended(); });
     } catch (const Ended&) {
@@ -95,6 +100,20 @@ TEST_CASE("a pod's condition and its event are written, once", "[cluster]") {
   Scene scene({kTaken, kTaken});
   CHECK(scene.writes_in(60s) == Writes{"PATCH", "POST"});
   CHECK(scene.lines.empty());
+}
+
+TEST_CASE("where NFD marks the node, its file says how the daemon is", "[cluster]") {
+  const tests::TempDir dir;
+  dir.write("feature", "");
+  Scene scene({kTaken, kTaken}, daemon_answers(), false, FeatureFile(dir.path() / "feature"));
+  CHECK(scene.writes_in(60s) == Writes{"PATCH", "POST"});
+  const auto text = base::read_file(dir.path() / "feature");
+  REQUIRE(text);
+  CHECK(text->starts_with("kata-affinity.io/isolation=kept\n"));
+  CHECK(scene.lines.empty());
+  Scene missing({kTaken, kTaken}, daemon_answers(), false, FeatureFile("/none/feature"));
+  CHECK(missing.writes_in(60s) == Writes{"PATCH", "POST"});
+  CHECK(missing.lines.find("/none/feature: No such file") != std::string::npos);
 }
 
 TEST_CASE("the daemon gets the classes that pods request now, of containers that it has",

@@ -69,6 +69,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{- /* NFD's feature file on the nodes, where NFD marks them; else nothing. Values of an earlier release have no nfd. */ -}}
+{{- define "kata-affinity.featureFile" -}}
+{{- if and .Values.reporter.enabled (.Values.reporter.nfd).enabled (ne .Values.reporter.markNode "none") -}}
+/etc/kubernetes/node-feature-discovery/features.d/kata-affinity-isolation
+{{- end }}
+{{- end }}
+
 {{- define "kata-affinity.restricted" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
