@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "affinity/board/board.hpp"
-#include "affinity/host/sandbox_cgroup.hpp"
+#include "affinity/host/cgroup_names.hpp"
 #include "affinity/line/line.hpp"
 
 namespace ka::daemon {

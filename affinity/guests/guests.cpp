@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "affinity/board/board.hpp"
-#include "affinity/host/sandbox_cgroup.hpp"
+#include "affinity/host/cgroup_names.hpp"
 #include "affinity/line/line.hpp"
 #include "base/runtime_socket.hpp"
 #include "guest-agent/host/boot.hpp"

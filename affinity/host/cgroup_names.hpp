@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kubelet and runtimes name the cgroups of pods, containers and sandboxes, by either cgroup
-// driver.
+// How kubelet, container runtimes, Kata, libvirt and systemd name cgroups, by either cgroup driver.
+// The only place on the host that knows; in the guest it is guest-agent/agent/hierarchy.hpp.
 #pragma once
 
 #include <array>
@@ -40,5 +40,47 @@ bool is_of_monitor(const std::filesystem::path& directory);
 
 /// What names a container in a message: the last part that is not crun's own.
 std::string container_name(const std::filesystem::path& directory);
+
+/// The uid of the pod that kubelet made this cgroup for, with "-" in it as the API server writes
+/// it; empty for a cgroup that is no pod's. kubelet names them pod<uid>, or with systemd
+/// kubepods[-<qos>]-pod<uid with "_">.slice (pkg/kubelet/cm/cgroup_manager_linux.go).
+std::string pod_uid_of(const std::filesystem::path& directory);
+
+/// True where the cgroup, or one above it, is a unit of systemd.
+bool is_systemd_unit(const std::filesystem::path& directory);
+
+/// The sandbox's own cgroup, below `mount`: `named` (relative to the mount) where a source named
+/// one, else `of_vmm` where it or one above it is named after the sandbox. Empty: none. A VM that
+/// was started by hand shares its cgroup with unrelated processes, and the root cgroup holds the
+/// whole machine.
+std::filesystem::path own_cgroup(std::string_view sandbox, const std::filesystem::path& named,
+                                 const std::filesystem::path& of_vmm,
+                                 const std::filesystem::path& mount);
+
+/// The cgroup of a container below `mount`, from the name that an OCI runtime is given
+/// (cgroupsPath): a path, or with systemd "SLICE:PREFIX:NAME", which is the unit PREFIX-NAME.scope
+/// in that slice. Empty where it is not named after the container: then it may be anyone's.
+std::filesystem::path container_cgroup(const std::string& named, std::string_view container,
+                                       const std::filesystem::path& mount);
+
+/// Where crun puts the processes of a container whose cgroup is a unit of systemd: a cgroup within
+/// (libcrun, find_systemd_subgroup(); its annotation run.oci.systemd.subgroup may name another,
+/// which is not looked for). Empty: the cgroup is no such unit.
+std::filesystem::path crun_subgroup(const std::filesystem::path& container);
+
+/// Whether a cgroup of this name is itself a unit of systemd: a service, a scope or a slice.
+bool is_unit_name(const std::filesystem::path& name);
+
+/// systemd's unit in which a cgroup lies: the innermost service or scope, else the innermost slice.
+/// Empty: none.
+std::string unit_of(std::string_view cgroup);
+
+/// libvirt keeps cgroups of its own for the threads of a domain (vcpuN, iothreadN, emulator; with
+/// version 2 in one more, "libvirt", in between; src/hypervisor/domain_cgroup.c) and writes their
+/// cpusets itself when it pins. The cgroup above them bounds the domain.
+std::filesystem::path domain_cgroup(std::filesystem::path directory);
+
+/// `directory` is `above`, or lies below it.
+bool is_inside(const std::filesystem::path& directory, const std::filesystem::path& above);
 
 }  // namespace ka::host

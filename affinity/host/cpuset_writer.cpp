@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/host/cgroup_names.hpp"
 #include "affinity/host/systemd.hpp"
 #include "base/files.hpp"
 
@@ -19,11 +20,6 @@ using base::Result;
 /// systemd answers before it has written: how often, and how long in all, its work is waited for.
 constexpr std::chrono::milliseconds kPollInterval(1);
 constexpr int kPolls = 100;
-
-bool is_unit(const std::filesystem::path& directory) {
-  const auto kind = directory.extension();
-  return kind == ".scope" || kind == ".service" || kind == ".slice";
-}
 
 std::filesystem::path file_of(const policy::CpuSet&) { return "cpuset.cpus"; }
 std::filesystem::path file_of(const policy::NodeSet&) { return "cpuset.mems"; }
@@ -63,7 +59,7 @@ Result<void> wait_until_has(const base::Clock& clock, const std::filesystem::pat
 template <typename Tag>
 Result<void> write_set(const base::Clock& clock, const std::filesystem::path& systemd,
                        const std::filesystem::path& directory, const policy::IdSet<Tag>& set) {
-  if (!is_unit(directory)) return write_file(directory, set);
+  if (!is_unit_name(directory)) return write_file(directory, set);
   auto requested = set_allowed(systemd, directory.filename(), set);
   if (requested) return wait_until_has(clock, directory / file_of(set), set);
   // No systemd, or no unit of that name: a cgroup that happens to be called so.

@@ -15,19 +15,6 @@ using base::Result;
 using policy::CpuSet;
 using policy::ThreadFacts;
 
-constexpr std::string_view kScope = ".scope", kSlice = ".slice";
-
-/// systemd nests slices by the dashes in their names: a-b.slice lies in a.slice.
-fs::path slice_path(std::string name) {
-  if (name.ends_with(kSlice)) name.resize(name.size() - kSlice.size());
-  fs::path path;
-  for (std::size_t dash = name.find('-'); dash != std::string::npos;
-       dash = name.find('-', dash + 1)) {
-    if (dash > 0) path /= name.substr(0, dash) + std::string(kSlice);
-  }
-  return name.empty() || name == "-" ? path : path / (name + std::string(kSlice));
-}
-
 Result<CgroupFacts> read_cgroup(const std::optional<Cgroups>& cgroups, int tid) {
   if (!cgroups) return CgroupFacts{};
   auto facts = cgroups->of_task(tid);
@@ -54,72 +41,10 @@ Result<CgroupFacts> read_cgroup_of_vcpus(const std::optional<Cgroups>& cgroups,
 
 }  // namespace
 
-std::string pod_uid_of(const fs::path& directory) {
-  constexpr std::string_view kPod = "pod", kPods = "kubepods";
-  bool is_kubelets = false;
-  for (const fs::path& part : directory) {
-    std::string_view name = part.native();
-    if (name.ends_with(kSlice)) name.remove_suffix(kSlice.size());
-    const std::size_t at = name.starts_with(kPod) ? 0 : name.rfind("-pod");
-    is_kubelets |= name.starts_with(kPods);
-    if (!is_kubelets || at == std::string_view::npos) continue;
-    name.remove_prefix(at + kPod.size() + (at == 0 ? 0 : 1));
-    std::string uid(name.substr(0, name.find_first_of(".:")));
-    std::ranges::replace(uid, '_', '-');
-    return uid;
-  }
-  return {};
-}
-
-bool is_systemd_unit(const fs::path& directory) {
-  const std::string& path = directory.native();
-  return path.find(kSlice) != std::string::npos || path.find(kScope) != std::string::npos;
-}
-
-fs::path own_cgroup(std::string_view sandbox, const fs::path& named, const fs::path& of_vmm,
-                    const fs::path& mount) {
-  const fs::path directory = named.empty() ? of_vmm : mount / named.relative_path();
-  const fs::path below = directory.lexically_normal().lexically_relative(mount);
-  if (below.empty() || below == "." || *below.begin() == "..") return {};
-  const auto is_own = [&](const fs::path& part) { return is_named_after(part.native(), sandbox); };
-  return !named.empty() || std::ranges::any_of(below, is_own) ? directory : fs::path();
-}
-
-fs::path container_cgroup(const std::string& named, std::string_view container,
-                          const fs::path& mount) {
-  const std::size_t first = named.find(':');
-  const std::size_t last = named.rfind(':');
-  fs::path below = fs::path(named).relative_path();
-  if (first != std::string::npos) {
-    if (first == last) return {};
-    const std::string prefix = named.substr(first + 1, last - first - 1);
-    below = slice_path(named.substr(0, first)) /
-            (prefix + (prefix.empty() ? "" : "-") + named.substr(last + 1) + std::string(kScope));
-  }
-  below = below.lexically_normal();
-  if (below.empty() || *below.begin() == "..") return {};
-  return is_named_after(below.filename().native(), container) ? mount / below : fs::path();
-}
-
 fs::path inner_cgroup(const fs::path& container) {
-  if (container.extension() != kScope) return {};
-  fs::path inner = container / "container";
+  fs::path inner = crun_subgroup(container);
   std::error_code unreadable;
   return fs::is_directory(inner, unreadable) ? inner : fs::path();
-}
-
-fs::path domain_cgroup(fs::path directory) {
-  const auto is_threads = [](const std::string& name) {
-    return name == "emulator" || name.starts_with("vcpu") || name.starts_with("iothread");
-  };
-  if (is_threads(directory.filename())) directory = directory.parent_path();
-  if (directory.filename() == "libvirt") directory = directory.parent_path();
-  return directory;
-}
-
-bool is_inside(const fs::path& directory, const fs::path& above) {
-  const fs::path below = directory.lexically_relative(above);
-  return !below.empty() && *below.begin() != "..";
 }
 
 Result<CgroupFacts> read_vmm_cgroup(const std::optional<Cgroups>& cgroups, const VmmProcess& vmm) {

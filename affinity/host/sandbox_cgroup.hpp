@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cgroups of a sandbox: what kubelet, container runtimes, Kata and libvirt name them, and what
-// they allow the sandbox's processes. The only place that knows cgroup names.
+// The cgroups in which a sandbox's processes sit, and what they allow them. How cgroups are named:
+// cgroup_names.hpp.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "affinity/host/cgroup.hpp"
@@ -17,40 +16,9 @@
 
 namespace ka::host {
 
-/// The uid of the pod that kubelet made this cgroup for, with "-" in it as the API server writes
-/// it; empty for a cgroup that is no pod's. kubelet names them pod<uid>, or with systemd
-/// kubepods[-<qos>]-pod<uid with "_">.slice (pkg/kubelet/cm/cgroup_manager_linux.go).
-std::string pod_uid_of(const std::filesystem::path& directory);
-
-/// True where the cgroup, or one above it, is a unit of systemd.
-bool is_systemd_unit(const std::filesystem::path& directory);
-
-/// The sandbox's own cgroup, below `mount`: `named` (relative to the mount) where a source named
-/// one, else `of_vmm` where it or one above it is named after the sandbox. Empty: none. A VM that
-/// was started by hand shares its cgroup with unrelated processes, and the root cgroup holds the
-/// whole machine.
-std::filesystem::path own_cgroup(std::string_view sandbox, const std::filesystem::path& named,
-                                 const std::filesystem::path& of_vmm,
-                                 const std::filesystem::path& mount);
-
-/// The cgroup of a container below `mount`, from the name that an OCI runtime is given
-/// (cgroupsPath): a path, or with systemd "SLICE:PREFIX:NAME", which is the unit PREFIX-NAME.scope
-/// in that slice. Empty where it is not named after the container: then it may be anyone's.
-std::filesystem::path container_cgroup(const std::string& named, std::string_view container,
-                                       const std::filesystem::path& mount);
-
-/// Where crun puts the processes of a container whose cgroup is a unit of systemd: a cgroup within,
-/// with a cpuset of its own (libcrun, find_systemd_subgroup(); its annotation
-/// run.oci.systemd.subgroup may name another, which is not looked for). Empty: there is none.
+/// crun's cgroup within that of a container (crun_subgroup()), which has a cpuset of its own.
+/// Empty: there is none.
 std::filesystem::path inner_cgroup(const std::filesystem::path& container);
-
-/// libvirt keeps cgroups of its own for the threads of a domain (vcpuN, iothreadN, emulator; with
-/// version 2 in one more, "libvirt", in between; src/hypervisor/domain_cgroup.c) and writes their
-/// cpusets itself when it pins. The cgroup above them bounds the domain.
-std::filesystem::path domain_cgroup(std::filesystem::path directory);
-
-/// `directory` is `above`, or lies below it.
-bool is_inside(const std::filesystem::path& directory, const std::filesystem::path& above);
 
 /// The VMM of a sandbox, as far as its cgroups go.
 struct VmmProcess {

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "affinity/host/cgroup_names.hpp"
-#include "affinity/host/sandbox_cgroup.hpp"
 #include "affinity/messages/terms.hpp"
 
 namespace ka::line {

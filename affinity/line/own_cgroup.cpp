@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "affinity/host/sandbox_cgroup.hpp"
+#include "affinity/host/cgroup_names.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "vmm/procfs/relatives.hpp"

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "affinity/host/cgroup_names.hpp"
+
 namespace ka::line {
 namespace {
 

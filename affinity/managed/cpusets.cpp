@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "affinity/host/cgroup_names.hpp"
 #include "affinity/host/sandbox_cgroup.hpp"
 #include "base/files.hpp"
 

@@ -17,7 +17,7 @@ bool has_pods(const fs::path& cgroup) {
   std::error_code unreadable;
   for (fs::directory_iterator it(cgroup, unreadable), end; !unreadable && it != end;
        it.increment(unreadable)) {
-    if (it->path().filename().native().starts_with("pod")) return true;
+    if (!host::pod_uid_of(it->path()).empty()) return true;
   }
   return false;
 }
@@ -27,7 +27,7 @@ bool has_pods(const fs::path& cgroup) {
 bool may_lack_cpuset(const fs::path& cgroup) {
   const auto delegated = base::read_file(cgroup / "cgroup.subtree_control");
   if (!delegated || delegated->find("cpuset") != std::string::npos) return false;
-  return cgroup.extension() == ".slice" || has_pods(cgroup);
+  return host::is_unit_name(cgroup) || has_pods(cgroup);
 }
 
 }  // namespace

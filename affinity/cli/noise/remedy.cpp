@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/noise/remedy.hpp"
 
-#include "affinity/host/sandbox_cgroup.hpp"
+#include "affinity/host/cgroup_names.hpp"
 
 namespace ka::cli::noise {
 namespace {
 
 using enum Movable;
-
-/// systemd's unit in which a cgroup lies: the innermost service or scope, else the innermost slice.
-std::string unit_of(std::string_view cgroup) {
-  std::string_view slice;
-  while (!cgroup.empty()) {
-    const std::size_t at = cgroup.rfind('/');
-    const std::string_view part = at == std::string_view::npos ? cgroup : cgroup.substr(at + 1);
-    if (part.ends_with(".service") || part.ends_with(".scope")) return std::string(part);
-    if (slice.empty() && part.ends_with(".slice")) slice = part;
-    cgroup = at == std::string_view::npos ? "" : cgroup.substr(0, at);
-  }
-  return std::string(slice);
-}
 
 /// An unbound worker follows the mask of all of them; one of a CPU is bound
 /// (kernel/workqueue.c, worker names: kworker/CPU:ID, kworker/uPOOL:ID).
@@ -36,7 +23,7 @@ Remedy for_task(const std::string& name, const TaskFacts* task) {
   if (!host::pod_uid_of(task->cgroup).empty())
     return {kYes, "the cpuset of its container, which kubelet writes"};
   if (task->cgroup.empty() || task->cgroup == "/") return {kYes, "its affinity mask (taskset -p)"};
-  const std::string unit = unit_of(task->cgroup);
+  const std::string unit = host::unit_of(task->cgroup);
   return unit.empty() ? Remedy{kYes, "the cpuset of cgroup " + task->cgroup}
                       : Remedy{kYes, "AllowedCPUs= of " + unit};
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/tenants.hpp"
 
-#include "affinity/host/sandbox_cgroup.hpp"
-
 #include "tests/catch.hpp"
 #include "tests/fake_node.hpp"
 
@@ -58,27 +56,6 @@ TEST_CASE("a cgroup that cannot be read is reported") {
   std::filesystem::create_directory(node.cgroup() / "a/cgroup.threads");  // EISDIR
   const auto cgroups = host::Cgroups::find(node.proc());
   CHECK(host::tenants_of(*cgroups, CpuSet{3}).unread.size() == 1);
-}
-
-TEST_CASE("kubelet's cgroup names contain a pod's uid, with either driver") {
-  struct Row {
-    const char* directory;
-    const char* uid;
-  };
-  const Row rows[] = {
-      {"kubepods/burstable/pod12-34/abc", "12-34"},
-      {"kubepods/pod12-34", "12-34"},
-      {"kubepods.slice/kubepods-pod12_34.slice/cri-containerd-abc.scope", "12-34"},
-      {"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod12_34.slice:cri:abc",
-       "12-34"},
-      {"kubepods.slice/kubepods-besteffort.slice", ""},
-      {"system.slice/podman.service", ""},
-      {"", ""},
-  };
-  for (const Row& row : rows) {
-    INFO(row.directory);
-    CHECK(host::pod_uid_of(row.directory) == row.uid);
-  }
 }
 
 TEST_CASE("3,000 containers beside exclusive CPUs are all read, and skipped") {

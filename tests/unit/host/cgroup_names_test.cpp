@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of cgroups, as kubelet, container runtimes, Kata and libvirt make them.
-#include "affinity/host/sandbox_cgroup.hpp"
-
 #include "affinity/host/cgroup_names.hpp"
+
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -52,6 +50,46 @@ TEST_CASE("a systemd cgroup is recognized by its unit") {
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/cri-containerd-s1.scope"));
   CHECK(host::is_systemd_unit("/sys/fs/cgroup/kubepods.slice/s1"));
   CHECK_FALSE(host::is_systemd_unit("/sys/fs/cgroup/kubepods/pod1/s1"));
+}
+
+TEST_CASE(
+    "a cgroup is of the innermost service or scope above it, or else of the innermost slice") {
+  CHECK(host::unit_of("/system.slice/cron.service") == "cron.service");
+  CHECK(host::unit_of("/system.slice/cron.service/worker") == "cron.service");
+  CHECK(host::unit_of("/user.slice/user-1.slice/session-2.scope") == "session-2.scope");
+  CHECK(host::unit_of("/a.slice/a-b.slice/x") == "a-b.slice");
+  CHECK(host::unit_of("/kubepods/pod1").empty());
+  for (const char* unit : {"a.slice", "/x/a.scope", "a.service"}) CHECK(host::is_unit_name(unit));
+  for (const char* other : {"a", "/a.slice/b", "service", ""}) {
+    CHECK_FALSE(host::is_unit_name(other));
+  }
+}
+
+TEST_CASE("crun's inner cgroup exists only within a scope") {
+  CHECK(host::crun_subgroup("/kubepods.slice/crio-d3f0.scope") ==
+        "/kubepods.slice/crio-d3f0.scope/container");
+  CHECK(host::crun_subgroup("/kubepods/pod1/crio-d3f0").empty());
+}
+
+TEST_CASE("kubelet's cgroup names contain a pod's uid, with either driver") {
+  struct Row {
+    const char* directory;
+    const char* uid;
+  };
+  const Row rows[] = {
+      {"kubepods/burstable/pod12-34/abc", "12-34"},
+      {"kubepods/pod12-34", "12-34"},
+      {"kubepods.slice/kubepods-pod12_34.slice/cri-containerd-abc.scope", "12-34"},
+      {"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod12_34.slice:cri:abc",
+       "12-34"},
+      {"kubepods.slice/kubepods-besteffort.slice", ""},
+      {"system.slice/podman.service", ""},
+      {"", ""},
+  };
+  for (const Row& row : rows) {
+    INFO(row.directory);
+    CHECK(host::pod_uid_of(row.directory) == row.uid);
+  }
 }
 
 TEST_CASE("a container's cgroup is found by its id, under each runtime and cgroup driver") {
