@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares every include between rooms with the table of cmake/Rooms.cmake.
+"""Compares every include between rooms with the table of cmake/Rooms.cmake, and the rooms with that of the documentation.
 
 A target sees more than its own edges, as rooms pass their headers on: an include that no edge allows would compile.
-Prints each include without an edge and each edge without an include; exits with 1 when there is one.
+Prints each include without an edge, each edge without an include, and each room that docs/develop/architecture.md does not
+list; exits with 1 when there is one.
 """
 import pathlib
 import re
@@ -13,6 +14,7 @@ import sys
 EDGE = re.compile(r"set\(KA_EDGES_(\w+)\s+([^)]*)\)")
 ROOM = re.compile(r"ka_room\((\w+)\s+([\w/-]+)")
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
+ARCHITECTURE = pathlib.Path("docs/develop/architecture.md")
 
 
 def listed(*patterns):
@@ -37,9 +39,25 @@ def includes(file):
             yield number, found.group(1)
 
 
+def listed_folders():
+    """In the first column of the table of rooms; a name without "/" lies beside the one before it."""
+    table = ARCHITECTURE.read_text().partition("\n## Rooms\n")[2].partition("\n#")[0]
+    folders = set()
+    for cell in re.findall(r"^\| (`[^|]*) \|", table, re.M):
+        beside = pathlib.PurePath()
+        for name in re.findall(r"`([^`]+)`", cell):
+            folder = pathlib.PurePath(name) if "/" in name else beside / name
+            beside = folder.parent
+            folders.add(str(folder))
+    return folders
+
+
 def main():
     edges, rooms = allowed_edges(), rooms_by_folder()
     used, wrong = {room: set() for room in edges}, 0
+    for folder in sorted(set(rooms) - {"shim-ext/proto"} - listed_folders()):
+        print(f"{ARCHITECTURE}: the table of rooms does not list {folder}")
+        wrong = 1
     for file in listed("*.cpp", "*.hpp"):
         room = rooms.get(str(file.parent))
         for number, header in includes(file) if room else ():
