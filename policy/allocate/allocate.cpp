@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "policy/allocate/steps.hpp"
 
@@ -20,8 +21,8 @@ struct Entry {
 };
 
 /// The table: which policy uses which step. Within a phase, steps run in this order.
-const std::array<Entry, 26>& table() {
-  static const std::array<Entry, 26> kTable{{
+std::span<const Entry> table() {
+  static const auto kTable = std::to_array<Entry>({
       {kAlways,
        {kSort, "coarse-to-fine",
         "whole sockets and nodes (the larger first), L3 caches if asked for, cores, CPUs",
@@ -97,7 +98,7 @@ const std::array<Entry, 26>& table() {
       {kAlways,
        {kDeallocate, "keep-packed", "of the rest, the best packed CPUs are kept",
         steps::keep_packed}},
-  }};
+  });
   return kTable;
 }
 

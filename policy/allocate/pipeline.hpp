@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The allocation pipeline: named steps that work on one request. Built-in policies are lists of
-// such steps (steps.hpp has the table); docs/understand/allocation.md shows how to add one.
+// such steps (allocate.cpp has the table); docs/understand/allocation.md shows how to add one.
 //
 // The names of the phases are those of the "CPU Manager Plugin Model"; no published text defines
 // what each may do, so their meaning is ours (Phase, in request.hpp).

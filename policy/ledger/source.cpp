@@ -10,7 +10,7 @@ namespace {
 /// The runtime itself knows most of a container: each change before it is made, and each exit. The
 /// shim proxy sees the same calls later and misses exits, but lives as long as its sandbox;
 /// persist.json lags behind both; a cgroup has only the mask.
-constexpr std::array<SourceTraits, 12> kTraits{{
+constexpr auto kTraits = std::to_array<SourceTraits>({
     {Source::kApi, "api", 0, false, false, true},
     {Source::kNri, "nri", 3, false, true, true},
     {Source::kProxy, "proxy", 2, true},
@@ -23,7 +23,7 @@ constexpr std::array<SourceTraits, 12> kTraits{{
     {Source::kState, "state"},
     {Source::kBundle, "bundle"},
     {Source::kManaged, "managed", 0, false, true},
-}};
+});
 
 }  // namespace
 
