@@ -57,11 +57,11 @@ void ContainerFiles::adopt() {
   }
 }
 
-nri::Adjustment ContainerFiles::adjust(const nri::Creation& creation) {
-  const std::string& sandbox = creation.sandbox;
-  const std::string& container = creation.container;
+nri::Adjustment ContainerFiles::adjust(const nri::CreateRequest& request) {
+  const std::string& sandbox = request.sandbox;
+  const std::string& container = request.container;
   const auto view = line_.node().view(sandbox);
-  if (!view || !wants_files(*view, creation.wants_environment)) return {};
+  if (!view || !wants_files(*view, request.wants_environment)) return {};
   const policy::ContainerFacts* facts = find(view->pod, container);
   if (facts == nullptr || !base::is_id(sandbox) || !base::is_id(container)) return {};
   const fs::path folder = folder_of(sandbox, container);

@@ -36,7 +36,7 @@ class ContainerFiles {
 
   /// Makes the directory of a container that is about to be created, if it requests one. Returns
   /// what NRI adds to the container; empty without a request, or if there is no directory.
-  nri::Adjustment adjust(const nri::Creation& creation);
+  nri::Adjustment adjust(const nri::CreateRequest& request);
 
   /// The ledger has all containers that there are: the files of others go.
   void forget_gone();

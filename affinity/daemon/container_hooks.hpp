@@ -18,7 +18,9 @@ class ContainerHooks final : public nri::Containers {
   ContainerHooks(guests::Guests& guests, containers::ContainerFiles& files)
       : guests_(guests), files_(files) {}
 
-  nri::Adjustment adjust(const nri::Creation& creation) override { return files_.adjust(creation); }
+  nri::Adjustment adjust(const nri::CreateRequest& request) override {
+    return files_.adjust(request);
+  }
   void await_guest(const std::string& sandbox, const std::string& container,
                    std::function<void()> go_on) override {
     guests_.await(sandbox, container, std::move(go_on));

@@ -20,7 +20,7 @@ namespace {
 using policy::plan::GuestAgent;
 
 /// For a guest that is being released, to restore its containers.
-constexpr std::chrono::seconds kFarewell{1};
+constexpr std::chrono::seconds kReleaseTime{1};
 
 /// What is not known to be no systemd's is taken for one: that only ever does less.
 bool is_systemds(const std::string& cgroup) {
@@ -102,7 +102,7 @@ void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::Sa
   guest.search.reset();
   guest.ours.reset();
   guest.kata.reset();
-  guest.state = State::kNobody;
+  guest.state = State::kNone;
   GuestRecord& record = guest.record;
   record.view = {.writes = record.view.writes, .plugged = record.view.plugged};
   const auto command_line = command_line_of(view.pod);
@@ -226,7 +226,7 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
 void Guests::ours_answers(const std::string& sandbox) {
   Guest& guest = guests_.at(sandbox);
   if (guest.record.view.writes.by_kata) {
-    bid_farewell(guest.record);
+    release_guest(guest.record);
     guest.record.view.writes = {};
   }
   guest.missed_a_start = false;
@@ -363,11 +363,11 @@ void Guests::forget(const std::string& sandbox) {
   auto gone = guests_.extract(sandbox);
   if (gone.empty()) return;
   release_starts(sandbox);
-  if (gone.mapped().record.view.connected) bid_farewell(gone.mapped().record);
+  if (gone.mapped().record.view.connected) release_guest(gone.mapped().record);
 }
 
 /// The sandbox is gone, so nothing reports the result.
-void Guests::bid_farewell(const GuestRecord& record) {
+void Guests::release_guest(const GuestRecord& record) {
   const policy::GuestWrites& writes = record.view.writes;
   const auto address = guest::parse_address(writes.address);
   if (writes.containers.empty() || !address) return;
@@ -381,7 +381,7 @@ void Guests::bid_farewell(const GuestRecord& record) {
     auto& ours = leaving.link.emplace<guest::Link>(io_, clock_, *address, guest::Link::Events{});
     ours.apply({.move_interrupts = false, .release = true});
   }
-  leaving.timer.in(kFarewell, [this] { leaving_.pop_front(); });
+  leaving.timer.in(kReleaseTime, [this] { leaving_.pop_front(); });
 }
 
 }  // namespace ka::guests

@@ -64,14 +64,14 @@ class Guests {
   ///
   /// | from       | to         | when                                                          |
   /// |------------|------------|---------------------------------------------------------------|
-  /// | any        | kNobody    | the setting, the VMM or the address that sources told changed |
-  /// | kNobody    | kSearching | nothing known names an address: Kata's shim is asked          |
-  /// | kNobody,   | kOurs      | an address is known, and our agent may be there               |
+  /// | any        | kNone      | the setting, the VMM or the address that sources told changed |
+  /// | kNone      | kSearching | nothing known names an address: Kata's shim is asked          |
+  /// | kNone,     | kOurs      | an address is known, and our agent may be there               |
   /// | kSearching | kKata      | the same, and kata-agent is to do it                          |
   /// | kOurs      | kFallback  | ours does not answer, and the setting is "auto"               |
   /// | kFallback  | kOurs      | ours answers                                                  |
   enum class State {
-    kNobody,     ///< no agent's address is known
+    kNone,       ///< no agent's address is known
     kSearching,  ///< Kata's shim is asked for it
     kOurs,       ///< our agent
     kKata,       ///< kata-agent
@@ -80,7 +80,7 @@ class Guests {
 
   struct Guest {
     GuestRecord record;
-    State state = State::kNobody;
+    State state = State::kNone;
     std::optional<policy::plan::GuestAgent> through;  ///< absent until searched
     std::string named_address;             ///< what the sources reported when it was searched
     std::optional<policy::ProcessId> vmm;  ///< whose guest was searched
@@ -136,7 +136,7 @@ class Guests {
   void show(const std::string& sandbox, Guest& guest);
   void drop(const std::string& sandbox);
   void forget(const std::string& sandbox);
-  void bid_farewell(const GuestRecord& record);
+  void release_guest(const GuestRecord& record);
 
   bool must_wait(const Guest& guest, const std::string& container) const;
   void start_is_late(const std::string& sandbox);

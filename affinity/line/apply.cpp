@@ -12,7 +12,7 @@ constexpr int kAttempts = 3;
 /// The current owner of a thread id.
 enum class Holder {
   kOurs,     ///< the thread that is meant
-  kNobody,   ///< it has ended
+  kEnded,    ///< it has ended
   kOther,    ///< another thread of the same process, or of another one
   kUnknown,  ///< it cannot be seen now
 };
@@ -20,7 +20,7 @@ enum class Holder {
 Holder holder_of(const policy::ThreadKey& key, base::ThreadStats& stats) {
   const auto stat = stats.read(key.pid, key.tid);
   if (stat) return stat->start_time == key.start_time ? Holder::kOurs : Holder::kOther;
-  return stat.error().code == ErrorCode::kGone ? Holder::kNobody : Holder::kUnknown;
+  return stat.error().code == ErrorCode::kGone ? Holder::kEnded : Holder::kUnknown;
 }
 
 base::Result<void> write_mask(const policy::plan::Write& write, AffinityCalls& calls) {
@@ -55,7 +55,7 @@ WriteResult failed(const policy::plan::Write& write, const base::Error& error,
                    base::ThreadStats& stats) {
   if (status_of(error.code) != Status::kGone) return {write.key, status_of(error.code), {}, error};
   const Holder holder = holder_of(write.key, stats);
-  if (holder == Holder::kNobody || holder == Holder::kOther)
+  if (holder == Holder::kEnded || holder == Holder::kOther)
     return {write.key, Status::kGone, {}, error};
   return {write.key, Status::kRetry, {}, {ErrorCode::kTransient, error.message, error.number}};
 }
@@ -93,7 +93,7 @@ WriteResult read_again(const policy::plan::Write& write, AffinityCalls& calls,
   switch (holder) {
     case Holder::kOurs:
       break;
-    case Holder::kNobody:
+    case Holder::kEnded:
     case Holder::kOther:
       return revert(write, holder, calls);
     case Holder::kUnknown:

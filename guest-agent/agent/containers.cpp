@@ -61,10 +61,10 @@ Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tre
   by_threads_ = hierarchy.kind == CgroupKind::kOther;
   ways_are_known_ = !known.empty() && has_cpusets(hierarchy);
   for (const auto& [id, directory] : tree.containers) {
-    leave(hierarchy, directory, placement.containers.at(id));
+    narrow(hierarchy, directory, placement.containers.at(id));
   }
   for (const auto& stranger : tree.strangers) {
-    enter(hierarchy, stranger, placement.common);
+    set_cpus(hierarchy, stranger, placement.common);
     lift(hierarchy, stranger, false);
   }
   States states;
@@ -99,14 +99,14 @@ policy::GuestContainerState Containers::place_one(const Hierarchy& hierarchy, co
   const Path& directory = found->second;
   policy::GuestContainerState state{
       .id = requested.id, .wanted = wanted, .method = method_of(hierarchy)};
-  int error = enter(hierarchy, directory, wanted);
+  int error = set_cpus(hierarchy, directory, wanted);
   state.quota_lifted = lift(hierarchy, directory, requested.lift_quota);
   read_back(hierarchy, directory, state);
   const auto is_refused = [&] {
     return error != 0 || (has_cpusets(hierarchy) && state.actual != state.wanted);
   };
   if (is_refused() && std::exchange(ways_are_known_, false)) {
-    error = enter(hierarchy, directory, wanted);
+    error = set_cpus(hierarchy, directory, wanted);
     read_back(hierarchy, directory, state);
   }
   if (state.outside > 0) state.problem = GuestProblem::kThreadsOutside;
@@ -164,14 +164,16 @@ bool Containers::lift(const Hierarchy& hierarchy, const Path& directory, bool re
 }
 
 /// Takes the cgroup off what it is not to have any more, before others are let onto it.
-void Containers::leave(const Hierarchy& hierarchy, const Path& directory, const GuestCpuSet& cpus) {
+void Containers::narrow(const Hierarchy& hierarchy, const Path& directory,
+                        const GuestCpuSet& cpus) {
   const auto given = given_.find(directory);
   if (given == given_.end() || given->second.cpus.subset_of(cpus)) return;
   const GuestCpuSet kept = given->second.cpus & cpus;
-  if (!kept.empty()) enter(hierarchy, directory, kept);
+  if (!kept.empty()) set_cpus(hierarchy, directory, kept);
 }
 
-int Containers::enter(const Hierarchy& hierarchy, const Path& directory, const GuestCpuSet& cpus) {
+int Containers::set_cpus(const Hierarchy& hierarchy, const Path& directory,
+                         const GuestCpuSet& cpus) {
   if (!has_cpusets(hierarchy)) return place_threads(hierarchy, directory, cpus);
   const auto [at, is_first] = given_.try_emplace(directory);
   Given& given = at->second;

@@ -57,8 +57,8 @@ class Containers {
   void give_back(const Hierarchy& hierarchy, const Path& directory,
                  const policy::GuestCpuSet& online);
   bool lift(const Hierarchy& hierarchy, const Path& directory, bool requested);
-  void leave(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
-  int enter(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
+  void narrow(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
+  int set_cpus(const Hierarchy& hierarchy, const Path& directory, const policy::GuestCpuSet& cpus);
   int place_threads(const Hierarchy& hierarchy, const Path& directory,
                     const policy::GuestCpuSet& cpus);
   void read_back(const Hierarchy& hierarchy, const Path& directory,

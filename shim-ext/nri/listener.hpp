@@ -19,7 +19,7 @@
 namespace ka::nri {
 
 /// A container that the runtime is about to create.
-struct Creation {
+struct CreateRequest {
   std::string sandbox;
   std::string container;
   std::optional<bool> wants_environment;  ///< the pod's annotation
@@ -54,8 +54,8 @@ class Listener {
   /// The runtime is about to create a container: before(), and the adjustment of the container. An
   /// error refuses it.
   virtual base::Result<Adjustment> creating(const std::vector<policy::ledger::Event>& events,
-                                            const Creation& creation) {
-    (void)creation;
+                                            const CreateRequest& request) {
+    (void)request;
     before(events);
     return Adjustment{};
   }

@@ -89,20 +89,20 @@ void NriSource::refuse(const Events& events) {
   before(rest);
 }
 
-base::Result<Adjustment> NriSource::creating(const Events& events, const Creation& creation) {
+base::Result<Adjustment> NriSource::creating(const Events& events, const CreateRequest& request) {
   if (with_.allocator == nullptr) {
     before(events);
-    return with_.containers.adjust(creation);
+    return with_.containers.adjust(request);
   }
-  if (const auto created = with_.allocator->create(creation.described); !created) {
+  if (const auto created = with_.allocator->create(request.described); !created) {
     refuse(events);
     return unexpected(created.error());
   }
   before(events);
-  Adjustment adjustment = with_.containers.adjust(creation);
+  Adjustment adjustment = with_.containers.adjust(request);
   adjustment.updates = with_.allocator->updates();
   const auto own =
-      std::ranges::find(adjustment.updates, creation.container, &ContainerSets::container);
+      std::ranges::find(adjustment.updates, request.container, &ContainerSets::container);
   if (own == adjustment.updates.end()) return adjustment;
   adjustment.sets = std::move(*own);
   adjustment.updates.erase(own);

@@ -30,7 +30,7 @@ class Containers {
   virtual ~Containers() = default;
 
   /// What is added to a container that the runtime is about to create.
-  virtual Adjustment adjust(const Creation& creation) = 0;
+  virtual Adjustment adjust(const CreateRequest& request) = 0;
 
   /// Calls `go_on` once the guest has the container on its vCPUs, or cannot be waited for any
   /// longer.
@@ -65,7 +65,7 @@ class NriSource final : public source::Source, public Listener, private Updater 
 
   void before(const std::vector<policy::ledger::Event>& events) override;
   base::Result<Adjustment> creating(const std::vector<policy::ledger::Event>& events,
-                                    const Creation& creation) override;
+                                    const CreateRequest& request) override;
   base::Result<Updates> updating(const std::vector<policy::ledger::Event>& events,
                                  const policy::ledger::ContainerSeen& update) override;
   Updates stopped(const std::string& container) override;

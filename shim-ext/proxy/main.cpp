@@ -64,8 +64,8 @@ int main(int count, char** values) {
   const bool starts = !arguments.empty() && arguments.back() == "start";
   std::error_code no_directory;  // then the pod is not known
   if (starts) pool.set_pod(proxy::pod_of_bundle(std::filesystem::current_path(no_directory)));
-  const auto entered = starts ? pool.enter_with_own() : pool.enter();
-  if (!entered) settings.input_error = entered.error().message;
+  const auto confined = starts ? pool.confine_with_own() : pool.confine();
+  if (!confined) settings.input_error = confined.error().message;
   const auto program = proxy::find_program(settings.real_shim);
   if (!program) return refuse(program.error());
   if (starts) return proxy::start(base::Clock(), *program, arguments, settings, pool);

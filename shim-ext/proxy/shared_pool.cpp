@@ -35,13 +35,13 @@ policy::CpuSet own_mask() {
 SharedPool::SharedPool(std::filesystem::path kubelet_state)
     : file_(std::move(kubelet_state)), before_(own_mask()) {}
 
-base::Result<void> SharedPool::enter() {
+base::Result<void> SharedPool::confine() {
   const auto now = read();
   if (!now) return unexpected(now.error());
   return now->pool.empty() ? base::Result<void>{} : stay_on(now->pool);
 }
 
-base::Result<void> SharedPool::enter_with_own() {
+base::Result<void> SharedPool::confine_with_own() {
   const auto now = read();
   if (!now) return unexpected(now.error());
   return now->pool.empty() ? base::Result<void>{} : stay_on(now->pool | now->own);

@@ -24,18 +24,18 @@ class SharedPool {
   /// `kubelet_state`: kubelet's file. Empty, or no such file: there is no pool to stay on.
   explicit SharedPool(std::filesystem::path kubelet_state);
 
-  /// What this thread could use before it entered the pool; empty: that could not be read.
+  /// What this thread could use before it was confined; empty: that could not be read.
   const policy::CpuSet& before() const { return before_; }
   /// The pod that the proxy works for, whose own CPUs it need not leave.
   void set_pod(std::string pod_uid) { pod_uid_ = std::move(pod_uid); }
 
-  /// Puts this thread onto the pool. What it may use stays as it is where there is no pool, or none
-  /// that our cgroup allows.
-  base::Result<void> enter();
-  /// The same, onto the pool and the pod's own CPUs: the place to start the real shim, because
+  /// Confines this thread to the pool. What it may use stays as it is where there is no pool, or
+  /// none that our cgroup allows.
+  base::Result<void> confine();
+  /// The same, to the pool and the pod's own CPUs: the place to start the real shim, because
   /// runtime-rs (CpuInfo::adjust_config()) and the Go runtime before 3.10 (defaultMaxVCPUs()) give
   /// a VM no more vCPUs than its shim has CPUs.
-  base::Result<void> enter_with_own();
+  base::Result<void> confine_with_own();
   /// Takes this thread off CPUs that kubelet has given to other pods since the last time; where
   /// that leaves none, onto the pool. It never widens: that is for the daemon.
   base::Result<void> leave_others();

@@ -90,7 +90,7 @@ int start(const base::Clock& clock, const std::string& program,
           const std::vector<std::string>& arguments, const Settings& settings, SharedPool& pool) {
   const auto ran = run(program, arguments);
   // Where that fails, our mask holds no CPU of another pod: the relay tries again.
-  (void)pool.enter();
+  (void)pool.confine();
   if (!ran) {
     std::fprintf(stderr, "%s\n", ran.error().message.c_str());
     return 1;

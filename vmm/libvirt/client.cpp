@@ -23,7 +23,7 @@ using base::ErrorCode;
 using base::Result;
 
 /// How long the end waits for the thread before it leaves it to itself.
-constexpr std::chrono::milliseconds kFarewell{500};
+constexpr std::chrono::milliseconds kDisconnectTime{500};
 
 // A daemon that is silent for some four seconds counts as dead: calls that wait for it fail then.
 constexpr int kKeepAliveSeconds = 1;
@@ -355,7 +355,7 @@ Client::~Client() {
   std::unique_lock lock(shared_->mutex);
   shared_->stopped = true;
   shared_->ring();
-  shared_->ended.wait_for(lock, kFarewell, [this] { return shared_->has_ended; });
+  shared_->ended.wait_for(lock, kDisconnectTime, [this] { return shared_->has_ended; });
 }
 
 void Client::follow(std::set<std::string> domains) {

@@ -21,7 +21,7 @@ using Level = Symptom::Level;
 using Symptoms = std::vector<Symptom>;
 
 /// Facts of the node that the checks depend on.
-struct Surroundings {
+struct NodeContext {
   NodeFacts node;
   QuotaOfExclusive quota;
   /// kata-affinity keeps the cpusets of sandboxes (cgroup = "manage", cgroup v2).
@@ -36,8 +36,8 @@ bool manages_cgroups(const fs::path& root) {
   return entries && text_at(*entries, {"affinity", "cgroup"}) == "manage";
 }
 
-Surroundings read_surroundings(const fs::path& root) {
-  Surroundings found{read_node(root), quota_of_exclusive(root), false, slices_without_cpuset(root)};
+NodeContext read_context(const fs::path& root) {
+  NodeContext found{read_node(root), quota_of_exclusive(root), false, slices_without_cpuset(root)};
   found.managed = !found.is_cgroup_v1() && manages_cgroups(root);
   return found;
 }
@@ -45,7 +45,7 @@ Surroundings read_surroundings(const fs::path& root) {
 /// One configuration file, with what is merged over it.
 class KataFile {
  public:
-  KataFile(const fs::path& file, const Surroundings& around, Symptoms& symptoms)
+  KataFile(const fs::path& file, const NodeContext& around, Symptoms& symptoms)
       : file_(file), around_(around), symptoms_(symptoms) {}
 
   void examine() {
@@ -178,7 +178,7 @@ class KataFile {
   }
 
   const fs::path& file_;
-  const Surroundings& around_;
+  const NodeContext& around_;
   Symptoms& symptoms_;
   config::Entries entries_;
 };
@@ -193,7 +193,7 @@ Symptoms examine_kata(const fs::path& root) {
              "/etc/kata-containers/configuration.toml"}};
   }
   Symptoms symptoms;
-  const Surroundings around = read_surroundings(root);
+  const NodeContext around = read_context(root);
   for (const fs::path& file : files) KataFile(file, around, symptoms).examine();
   if (symptoms.empty()) {
     symptoms.push_back({"kata", Level::kGood, "no setting of Kata's defeats isolation", {}});

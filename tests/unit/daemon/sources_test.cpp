@@ -90,7 +90,7 @@ constexpr std::array kSlow{daemon::SourceRegistration{Source::kNri, never, make_
                            daemon::SourceRegistration{Source::kKubelet, never, make_kubelet<300>}};
 
 struct Scene final : nri::Containers {
-  nri::Adjustment adjust(const nri::Creation&) override { return {}; }
+  nri::Adjustment adjust(const nri::CreateRequest&) override { return {}; }
   void await_guest(const std::string&, const std::string&, std::function<void()>) override {}
   void forget_gone() override {}
 

@@ -107,12 +107,12 @@ class NriDiary final : public nri::Listener {
     lines.push_back("before(" + words(events) + ")");
   }
   base::Result<nri::Adjustment> creating(const std::vector<policy::ledger::Event>& events,
-                                         const nri::Creation& creation) override {
+                                         const nri::CreateRequest& request) override {
     before(events);
-    const auto& wanted = creation.wants_environment;
-    created = creation.sandbox + '/' + creation.container;
+    const auto& wanted = request.wants_environment;
+    created = request.sandbox + '/' + request.container;
     if (wanted) created += *wanted ? " wanted" : " not wanted";
-    described = creation.described;
+    described = request.described;
     if (!refusal.empty()) return base::fail(base::ErrorCode::kConflict, refusal);
     return adjustment;
   }

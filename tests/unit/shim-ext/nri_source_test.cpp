@@ -25,8 +25,8 @@ Event container(const std::string& pod, const std::string& id) {
 }
 
 struct Scene final : nri::Containers {
-  nri::Adjustment adjust(const nri::Creation& creation) override {
-    node.add("adjust " + creation.container);
+  nri::Adjustment adjust(const nri::CreateRequest& request) override {
+    node.add("adjust " + request.container);
     return {{{"/from", "/to"}}, {}};
   }
   void await_guest(const std::string& sandbox, const std::string& container,
@@ -163,9 +163,9 @@ TEST_CASE("where we give containers their CPUs, that is decided before anything 
   Giver giver(scene.node);
   nri::NriSource source("/none", [](int, nri::Origin) { return base::Result<nri::Process>(); },
                         {scene.io, scene.node, scene.node, scene, scene.log, scene.clock, &giver});
-  nri::Creation creation{"s1", "c1", {}, {}};
-  creation.described.candidate.id = "c1";
-  const auto adjustment = source.creating({pod("s1"), container("s1", "c1")}, creation);
+  nri::CreateRequest request{"s1", "c1", {}, {}};
+  request.described.candidate.id = "c1";
+  const auto adjustment = source.creating({pod("s1"), container("s1", "c1")}, request);
   REQUIRE(adjustment);
   CHECK(adjustment->sets == nri::ContainerSets{"c1", {7}, {}});
   CHECK(adjustment->updates == nri::Updates{{"c0", {0, 1}, {}}});
@@ -176,7 +176,7 @@ TEST_CASE("where we give containers their CPUs, that is decided before anything 
   CHECK(scene.node.drain() == Lines{"end c1"});
 
   giver.refuses = true;
-  CHECK(source.creating({pod("s1"), container("s1", "c2")}, creation).error().message == "no room");
+  CHECK(source.creating({pod("s1"), container("s1", "c2")}, request).error().message == "no room");
   CHECK(scene.node.drain() ==
         Lines{"catch up within 50 ms", "narrow within 50 ms: kubelet, pod s1"});
   CHECK_FALSE(source.updating({container("s1", "c1")}, {.sandbox = "s1", .id = "c1"}));

@@ -79,13 +79,13 @@ TEST_CASE("the proxy moves to the pool, and again when kubelet changes it") {
   apart([&] {
     const CpuSet all = own_mask();
     SharedPool pool(scene.file());
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     CHECK(own_mask() == all);
     scene.pool(scene.first);
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     CHECK(own_mask() == scene.first);
     scene.pool(scene.last);
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     CHECK(own_mask() == scene.last);
   });
 }
@@ -97,12 +97,12 @@ TEST_CASE("a shim starts on the pool and its own pod's CPUs, and on no other pod
   apart([&] {
     SharedPool pool(scene.file());
     pool.set_pod("u2");
-    CHECK(pool.enter_with_own());
+    CHECK(pool.confine_with_own());
     CHECK(own_mask() == scene.first);
     pool.set_pod("u1");
-    CHECK(pool.enter_with_own());
+    CHECK(pool.confine_with_own());
     CHECK(own_mask() == (scene.first | scene.last));
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     CHECK(own_mask() == scene.first);
   });
 }
@@ -113,16 +113,16 @@ TEST_CASE("a half-written file, or one without the pool, changes nothing") {
   apart([&] {
     SharedPool pool(scene.file());
     scene.pool(scene.first);
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     scene.write(R"({"policyName":"static","defaultCp)");
-    CHECK_FALSE(pool.enter());
+    CHECK_FALSE(pool.confine());
     scene.pool({});
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     scene.pool({4000});
-    CHECK_FALSE(pool.enter());
+    CHECK_FALSE(pool.confine());
     CHECK(own_mask() == scene.first);
     scene.pool(scene.last);
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     CHECK(own_mask() == scene.last);
   });
 }
@@ -165,7 +165,7 @@ TEST_CASE("a running relay stays on the pool as it changes") {
   apart([&] {
     const tests::TestClock clock;
     SharedPool pool(scene.file());
-    CHECK(pool.enter());
+    CHECK(pool.confine());
     proxy::Relay relay(clock, {std::move(*listener), std::move(*guard), shim}, "/nowhere",
                        "/nowhere", std::move(pool));
     scene.pool(scene.last);
