@@ -3,8 +3,8 @@
 """Compares every include between rooms with the table of cmake/Rooms.cmake, and the rooms with that of the documentation.
 
 A target sees more than its own edges, as rooms pass their headers on: an include that no edge allows would compile.
-Prints each include without an edge, each edge without an include, and each room that docs/develop/architecture.md does not
-list; exits with 1 when there is one.
+Prints each include without an edge, each edge without an include, each edge that leads to a top-level directory of the same
+floor or a higher one, and each room that docs/develop/architecture.md does not list; exits with 1 when there is one.
 """
 import pathlib
 import re
@@ -14,6 +14,7 @@ import sys
 EDGE = re.compile(r"set\(KA_EDGES_(\w+)\s+([^)]*)\)")
 ROOM = re.compile(r"ka_room\((\w+)\s+([\w/-]+)")
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
+FLOORS = {"policy": 0, "base": 1, "guest-agent": 2, "vmm": 2, "shim-ext": 3, "affinity": 4}
 ARCHITECTURE = pathlib.Path("docs/develop/architecture.md")
 
 
@@ -52,6 +53,12 @@ def listed_folders():
     return folders
 
 
+def leads_up(folder, other):
+    """Whether one top-level directory may not use the other."""
+    above, below = folder.partition("/")[0], other.partition("/")[0]
+    return above != below and FLOORS[above] <= FLOORS[below]
+
+
 def main():
     edges, rooms = allowed_edges(), rooms_by_folder()
     used, wrong = {room: set() for room in edges}, 0
@@ -68,7 +75,12 @@ def main():
             if other not in edges[room]:
                 print(f"{file}:{number}: room {room} includes {header}, but has no edge to {other}")
                 wrong = 1
+    folders = {room: folder for folder, room in rooms.items()}
     for room, others in sorted(edges.items()):
+        for other in sorted(others):
+            if leads_up(folders[room], folders[other]):
+                print(f"cmake/Rooms.cmake: {folders[room]} is no floor above {folders[other]}")
+                wrong = 1
         for other in sorted(others - used[room]):
             print(f"cmake/Rooms.cmake: room {room} has an edge to {other} and includes nothing of it")
             wrong = 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proxy's settings, read before it starts the real shim.
+// The proxy's settings.
 #pragma once
 
 #include <filesystem>
@@ -15,10 +15,5 @@ struct Settings {
   /// empty: nothing.
   std::string input_error;
 };
-
-/// [affinity] of Kata's configuration. containerd's environment, which a shim inherits, may name
-/// another file (KATA_AFFINITY_CONFIG) and another socket of the daemon (KATA_AFFINITY_SOCKET). It
-/// never fails: a pod must start whatever is wrong with our configuration.
-Settings read_settings();
 
 }  // namespace ka::proxy

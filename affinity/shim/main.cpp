@@ -7,11 +7,11 @@
 #include <system_error>
 #include <vector>
 
+#include "affinity/shim/settings.hpp"
 #include "base/clock.hpp"
 #include "base/version/version.hpp"
 #include "shim-ext/proxy/orphan.hpp"
 #include "shim-ext/proxy/program.hpp"
-#include "shim-ext/proxy/settings.hpp"
 #include "shim-ext/proxy/shared_pool.hpp"
 #include "shim-ext/proxy/spec.hpp"
 #include "shim-ext/proxy/start.hpp"
@@ -59,7 +59,7 @@ int main(int count, char** values) {
     std::printf("containerd-shim-kata-affinity-v2 %s\n", version::text());
     std::fflush(stdout);
   }
-  proxy::Settings settings = proxy::read_settings();
+  proxy::Settings settings = shim::read_settings();
   proxy::SharedPool pool(settings.kubelet_state);
   const bool starts = !arguments.empty() && arguments.back() == "start";
   std::error_code no_directory;  // then the pod is not known

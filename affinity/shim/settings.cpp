@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim-ext/proxy/settings.hpp"
+#include "affinity/shim/settings.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 #include "affinity/config/config.hpp"
 
-namespace ka::proxy {
+namespace ka::shim {
 namespace {
 
 constexpr const char* kApiSocket = "/run/kata-affinity/api.sock";
@@ -19,8 +19,8 @@ std::optional<std::string> environment(const char* name) {
 
 }  // namespace
 
-Settings read_settings() {
-  Settings settings;
+proxy::Settings read_settings() {
+  proxy::Settings settings;
   settings.api_socket = environment("KATA_AFFINITY_SOCKET").value_or(kApiSocket);
   const auto loaded = config::load_config(environment("KATA_AFFINITY_CONFIG"));
   if (!loaded) settings.input_error = "using defaults: " + loaded.error().message;
@@ -30,4 +30,4 @@ Settings read_settings() {
   return settings;
 }
 
-}  // namespace ka::proxy
+}  // namespace ka::shim
