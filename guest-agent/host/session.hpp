@@ -53,6 +53,8 @@ class Session {
   const std::string& failure() const { return failure_; }
 
  private:
+  /// kOpening --ttrpc begins--> kHello --answered, in a version that both speak--> kReady.
+  /// Any --fail()--> kFailed, for good.
   enum class Stage { kOpening, kHello, kReady, kFailed };
 
   bool fail(std::string reason);

@@ -44,6 +44,12 @@ struct SessionContext {
 
 class Session {
  public:
+  /// | from         | to            | when                                               |
+  /// |--------------|---------------|----------------------------------------------------|
+  /// | kRegistering | kRegistered   | RegisterPlugin was answered before Configure came  |
+  /// | any          | kConfigured   | Configure                                          |
+  /// | any          | kSynchronized | the last part of Synchronize, answered in time     |
+  /// | any          | kFailed       | refused, too late, or more than is kept: for good  |
   enum class Stage { kRegistering, kRegistered, kConfigured, kSynchronized, kFailed };
 
   /// Registers at once. `basic_events`: subscribe only to what every version of NRI knows.

@@ -42,6 +42,8 @@ class Session {
   Command command(std::string_view name, const boost::json::object& arguments = {});
 
  private:
+  /// kGreeting --greeting--> kNegotiating --qmp_capabilities answered--> kReady.
+  /// An error of feed() ends the session in whichever it is.
   enum class State { kGreeting, kNegotiating, kReady };
 
   base::Result<void> handle(Message&& message, Received& received);

@@ -41,14 +41,17 @@ void Outbox::update(std::vector<Sandbox> sandboxes, const std::vector<Drift>& dr
     const std::string uid = sandbox.pod_uid;
     sandboxes_.insert_or_assign(uid, std::move(sandbox));
   }
-  is_known_ = true;
-  is_away_ = false;
+  move_to(State::kKnown);
   expire();
   collect_drifts(drifts);
   report_drifts(pods);
 }
 
-void Outbox::update_away() { is_away_ = true; }
+void Outbox::update_away() { move_to(State::kAway); }
+
+void Outbox::move_to(State state) {
+  if (state_ != State::kWithdrawn) state_ = state;
+}
 
 /// What the daemon lists at first is from before our start, and was reported then. Numbers that are
 /// lower than before are those of a daemon that restarted.
@@ -84,9 +87,9 @@ const Sandbox* Outbox::sandbox_of(const Pod& pod) const {
 }
 
 std::optional<Condition> Outbox::wanted(const Pod& pod) const {
-  if (is_withdrawn_) return std::nullopt;
+  if (state_ == State::kWithdrawn) return std::nullopt;
   const Sandbox* sandbox = sandbox_of(pod);
-  if (is_away_)
+  if (state_ == State::kAway)
     return present(pod) || sandbox != nullptr ? std::optional(kAwayCondition) : std::nullopt;
   return sandbox == nullptr ? std::nullopt : sandbox->condition;
 }
@@ -98,15 +101,16 @@ std::optional<Condition> Outbox::present(const Pod& pod) const {
 }
 
 std::optional<Write> Outbox::next_for_node(std::optional<NodeState> node) const {
-  if (is_withdrawn_) node.reset();
-  const bool is_wanted = node || is_withdrawn_;
+  const bool is_withdrawn = state_ == State::kWithdrawn;
+  if (is_withdrawn) node.reset();
+  const bool is_wanted = node || is_withdrawn;
   const bool is_written = node_ && node_->state == node;
   if (!marks_node_ || !is_wanted || is_written || held_.contains(kNode)) return std::nullopt;
   return NodeWrite{node};
 }
 
 std::optional<Write> Outbox::next_for_pods(const Pods& pods) const {
-  if (!is_known_ && !is_away_ && !is_withdrawn_) return std::nullopt;
+  if (state_ == State::kUnknown) return std::nullopt;
   for (const auto& [uid, pod] : pods.all()) {
     auto condition = wanted(pod);
     if (condition != present(pod) && !held_.contains(uid)) {

@@ -64,7 +64,7 @@ class Outbox {
   /// The daemon has been away for so long that nothing is known any more.
   void update_away();
   /// From now on the cluster should see nothing of us. For good.
-  void withdraw() { is_withdrawn_ = true; }
+  void withdraw() { state_ = State::kWithdrawn; }
 
   /// The most important write that is due: the node, then conditions, then events. Absent: none.
   /// `node` absent: not known, and nothing is to be said of it.
@@ -75,6 +75,19 @@ class Outbox {
 
  private:
   using Time = base::Clock::Time;
+  /// What the cluster is to see.
+  ///
+  /// | from             | to         | when          |
+  /// |------------------|------------|---------------|
+  /// | kUnknown, kAway  | kKnown     | update()      |
+  /// | kUnknown, kKnown | kAway      | update_away() |
+  /// | any              | kWithdrawn | withdraw()    |
+  enum class State {
+    kUnknown,    ///< the daemon has not answered yet: nothing is written of pods
+    kKnown,      ///< what it reported last
+    kAway,       ///< that nothing is known any more
+    kWithdrawn,  ///< nothing
+  };
   struct Written {
     std::optional<Condition> condition;
     Time at;
@@ -93,13 +106,12 @@ class Outbox {
   void record(const ConditionWrite& write, Outcome outcome);
   void record(const EventWrite& write, Outcome outcome);
   void expire();
+  void move_to(State state);
 
   const base::Clock& clock_;
   bool marks_node_;
   std::map<std::string, Sandbox> sandboxes_;  ///< by pod_uid
-  bool is_known_ = false;                     ///< the daemon has answered
-  bool is_away_ = false;                      ///< and does not any more
-  bool is_withdrawn_ = false;
+  State state_ = State::kUnknown;
   std::optional<NodeWrite> node_;                                 ///< as last written
   std::map<std::string, Written> written_;                        ///< by pod: conditions
   std::map<std::string, Time> held_;                              ///< by pod: refused

@@ -209,10 +209,12 @@ TEST_CASE("an event that failed is repeated", "[cluster]") {
   CHECK(std::holds_alternative<EventWrite>(*f.next()));
 }
 
-TEST_CASE("everything is taken back", "[cluster]") {
+TEST_CASE("everything is taken back, whatever the daemon says after that", "[cluster]") {
   Fixture f;
   f.watch(kIsolated);
   f.outbox.withdraw();
+  f.daemon_says(sandbox(kIsolated));
+  f.outbox.update_away();
   auto write = f.outbox.next(NodeState::kKept, f.pods);
   REQUIRE(write);
   CHECK_FALSE(std::get<NodeWrite>(*write).state);
