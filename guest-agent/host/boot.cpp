@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guest-agent/host/boot.hpp"
 
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 
 #include "guest-agent/host/kernel_image.hpp"
+#include "policy/facts/consume_number.hpp"
 
 namespace ka::guest {
 namespace {
-
-/// The number at the beginning of `text`, which is removed from it.
-std::optional<int> read_number(std::string_view& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || number < 0) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
-}
 
 /// A number of a list of options by its name: "4,maxcpus=8", "cpus=4,...", "boot=4,max=8".
 /// `is_first`: the list may begin with it, without a name.
@@ -31,7 +22,7 @@ std::optional<int> option(std::string_view list, std::string_view key, bool is_f
     } else if (!first) {
       continue;
     }
-    const auto number = read_number(part);
+    const auto number = policy::consume_number(part);
     if (number && part.empty()) return number;
   }
   return std::nullopt;

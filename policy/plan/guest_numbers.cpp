@@ -2,21 +2,13 @@
 #include "policy/plan/guest_numbers.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
+#include "policy/facts/consume_number.hpp"
+
 namespace ka::policy::plan {
 namespace {
-
-/// The number at the beginning of `text`, which is removed from it.
-std::optional<int> read_number(std::string_view& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || number < 0) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
-}
 
 /// What was there at boot is numbered in its order, by every kernel.
 bool are_those_of_boot(const std::vector<VcpuFacts>& vcpus, const BootFacts& boot) {
@@ -96,10 +88,10 @@ bool are_groups_whole(const VcpuSet& present, const PlugHistory& history) {
 
 Numbering numbering_of(std::string_view release) {
   std::string_view rest = release;
-  const auto major = read_number(rest);
+  const auto major = consume_number(rest);
   if (!major || !rest.starts_with('.')) return Numbering::kUnknown;
   rest.remove_prefix(1);
-  const auto minor = read_number(rest);
+  const auto minor = consume_number(rest);
   if (!minor) return Numbering::kUnknown;
   if (*major > 6 || (*major == 6 && *minor >= 10)) return Numbering::kByApicId;
   const bool is_backported = *major == 6 && *minor == 9;
