@@ -141,9 +141,13 @@ imagePullSecrets:
 serviceAccountName: {{ .name }}
 restartPolicy: Never
 enableServiceLinks: false
-nodeSelector:
-  kubernetes.io/os: linux
-  kubernetes.io/arch: amd64
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+        - matchExpressions:
+            - {key: kubernetes.io/os, operator: In, values: [linux]}
+            - {key: kubernetes.io/arch, operator: In, values: {{ .root.Values.architectures | toJson }}}
 {{- with .root.Values.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
