@@ -43,11 +43,13 @@ if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo" AND NOT KA_SANITIZE)
   check_cxx_source_compiles("#include <string.h>
     int main() { return 0; }" KA_HAS_FORTIFY_3)
   unset(CMAKE_REQUIRED_FLAGS)
-  # Indirect jumps and returns go only where the program means them to (x86's CET).
+  # Indirect jumps and returns go only where the program means them to: x86's CET, arm64's BTI and signed return addresses.
   check_cxx_compiler_flag(-fcf-protection=full KA_HAS_CF_PROTECTION)
+  check_cxx_compiler_flag(-mbranch-protection=standard KA_HAS_BRANCH_PROTECTION)
   target_compile_options(ka_flags INTERFACE
     -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${KA_HAS_FORTIFY_3}>,3,2>
     $<$<BOOL:${KA_HAS_CF_PROTECTION}>:-fcf-protection=full>
+    $<$<BOOL:${KA_HAS_BRANCH_PROTECTION}>:-mbranch-protection=standard>
     -fstack-protector-strong -fstack-clash-protection -fPIE)
   target_link_options(ka_flags INTERFACE -Wl,-z,relro,-z,now)
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
