@@ -47,7 +47,7 @@ std::vector<fs::path> cgroups_of(const vmm::Roots& roots, const policy::ProcessI
 /// Where a hierarchy that has this cgroup is mounted.
 std::optional<fs::path> mount_of(const vmm::Roots& roots, const fs::path& cgroup) {
   for (const char* below : {"cpuset", "unified", ""}) {
-    const fs::path mount = *below == 0 ? roots.cgroup : roots.cgroup / below;
+    fs::path mount = *below == 0 ? roots.cgroup : roots.cgroup / below;
     std::error_code ignored;
     if (fs::is_directory(mount / cgroup.relative_path(), ignored)) return mount;
   }
