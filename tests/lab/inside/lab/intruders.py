@@ -37,6 +37,7 @@ class Visit:
     """A thread of a sandbox on CPUs of another pod, both in time.monotonic()'s seconds."""
 
     kind: str
+    uid: str
     pod: str
     thread: str
     cpu: int
@@ -142,6 +143,7 @@ class _Watch:
                     self._members[_cgroup_of(tid)] = tid
             self._see(tid, owner_of[tid], found)
         self._close_visits()
+        self._judge_again()
         self._allowed = {path: cgroup.allowed_cpus(tid) for path, tid in self._members.items()}
 
     def report(self) -> dict:
@@ -201,7 +203,7 @@ class _Watch:
             return
         moves = [move.at for move in self._moves.since(tid, owned.since) if move.at <= at]
         since = max([owned.since, _born(tid), *moves[-1:]])
-        self._open[key] = Visit(self._kind(tid, pod.uid), pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since))
+        self._open[key] = Visit(self._kind(tid, pod.uid), pod.uid, pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since))
 
     def _kind(self, tid: int, uid: str) -> str:
         if self._was_owner(uid) and uid not in self._claims.owned:
@@ -209,6 +211,12 @@ class _Watch:
         others = self._claims.of_others(uid)
         before = self._allowed.get(_cgroup_of(tid), frozenset())
         return HELD if any(allowed and allowed <= others for allowed in (cgroup.allowed_cpus(tid), before)) else STAYING
+
+    def _judge_again(self) -> None:
+        """kubelet gives CPUs away one container at a time: a thread that could still leave when it was first seen may be held since."""
+        for (tid, _), visit in self._open.items():
+            if visit.kind == STAYING:
+                visit.kind = self._kind(tid, visit.uid)
 
     def _owner_at(self, cpu: int, at: float) -> _Owned | None:
         for owned, since in zip(reversed(self._owned.get(cpu, [])), reversed(self._changed.get(cpu, []))):
