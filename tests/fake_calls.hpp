@@ -45,6 +45,22 @@ class FakeCalls final : public line::AffinityCalls {
     return set(tid, CpuSet::range(0, policy::kMaxIds - 1));
   }
 
+  base::Result<int> nice(int tid) override {
+    if (gone.contains(tid)) return base::fail_errno(ESRCH, "nice");
+    const auto found = nices.find(tid);
+    return found == nices.end() ? 0 : found->second;
+  }
+
+  base::Result<void> set_nice(int tid, int value) override {
+    if (before_write) before_write(tid);
+    if (const int number = next_fault(nice_faults, tid); number != 0) {
+      return base::fail_errno(number, "set_nice");
+    }
+    nices[tid] = value;
+    if (after_write) after_write(tid);
+    return {};
+  }
+
   /// What the kernel's sched_getaffinity would give (kernel/sched/core.c): the mask within the
   /// cgroup's set, or all of that set when they have nothing in common.
   CpuSet effective(int tid) const {
@@ -59,7 +75,8 @@ class FakeCalls final : public line::AffinityCalls {
   using Faults = std::map<int, std::pair<int, int>>;  ///< by tid: errno, how often
 
   std::map<int, CpuSet> own;  ///< masks that were set
-  Faults set_faults, get_faults;
+  std::map<int, int> nices;   ///< that were set; 0 without
+  Faults set_faults, get_faults, nice_faults;
   std::set<int> gone;
   std::vector<std::pair<int, CpuSet>> writes;
   std::function<CpuSet(int)> cgroup_of;

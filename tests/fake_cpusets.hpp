@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "affinity/host/cpuset_writer.hpp"
+#include "affinity/host/io_weight.hpp"
 #include "base/files.hpp"
 
 namespace ka::tests {
@@ -38,6 +39,15 @@ class FakeCpusets final : public host::CpusetWriter {
                                 const policy::NodeSet& nodes) override {
     if (fault != 0) return base::fail_errno(fault, directory);
     std::ofstream(directory / "cpuset.mems.effective") << policy::format_list(nodes) << '\n';
+    return {};
+  }
+
+  /// A cgroup has an io.weight where the test made one.
+  base::Result<void> write_io_weight(const std::filesystem::path& directory, int weight) override {
+    if (fault != 0) return base::fail_errno(fault, directory);
+    if (const auto now = host::read_io_weight(directory); !now) return unexpected(now.error());
+    if (before_write) before_write(directory.lexically_relative(mount_));
+    std::ofstream(directory / "io.weight") << "default " << weight << '\n';
     return {};
   }
 

@@ -332,6 +332,7 @@ json::object to_json(const line::SandboxView& view) {
   sandbox["guest"] = guest_to_json(view.guest);
   sandbox["overrides"] = overrides_to_json(view);
   sandbox["memory"] = memory_to_json(view);
+  sandbox["classes"] = classes_to_json(view);
   add_vcpus(sandbox, view);
   add_threads(sandbox, view);
   add_devices(sandbox, view);

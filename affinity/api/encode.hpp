@@ -24,6 +24,9 @@ namespace ka::api {
 /// container's spec beside the vCPUs it got.
 boost::json::object to_json(const line::SandboxView& view);
 
+/// What its resource classes come to.
+boost::json::object classes_to_json(const line::SandboxView& view);
+
 boost::json::object to_json(const board::Outcome& outcome);
 boost::json::object to_json(const line::VerifyReport& report);
 boost::json::object to_json(const board::Notification& notification);

@@ -35,6 +35,8 @@ struct Totals {
   double unmanaged_interrupts = 0;
   double isolated = 0;
   std::map<std::string_view, double> not_isolated{};  ///< by obstacle
+  std::map<std::string_view, double> classes{};       ///< asked for: "granted", or why not
+  double unset_classes = 0;                           ///< values
   std::map<std::string, double> memory{};             ///< bytes by node
   double misplaced = 0;                               ///< bytes
   std::map<std::string_view, double> guests{{"placed", 0}, {"behind", 0}, {"away", 0}, {"none", 0}};
@@ -67,6 +69,15 @@ void add_interrupts(const line::SandboxView& view, Totals& totals) {
   }
 }
 
+void add_classes(const line::SandboxView& view, Totals& totals) {
+  for (const policy::plan::RequestedClass& request : view.classes.requests) {
+    ++totals.classes[request.refusal ? policy::plan::refusal_name(*request.refusal) : "granted"];
+  }
+  const auto is_unset = [&view](const auto& value) { return !view.released && value.drifted(); };
+  totals.unset_classes += static_cast<double>(std::ranges::count_if(view.classes.nice, is_unset));
+  totals.unset_classes += is_unset(view.classes.io_weight) ? 1 : 0;
+}
+
 /// A container with two obstacles counts for both.
 void add_isolation(const line::SandboxView& view, Totals& totals) {
   for (const policy::plan::ContainerIsolation& container : view.isolation) {
@@ -82,6 +93,10 @@ Totals add_up(const line::Node& node) {
   for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
     totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
+  totals.classes["granted"] = 0;
+  for (const policy::plan::ClassRefusal refusal : policy::plan::kClassRefusals) {
+    totals.classes[policy::plan::refusal_name(refusal)] = 0;
+  }
   for (const policy::RoleInfo& info : policy::kRoles) totals.threads[info.name] = 0;
   for (const std::string& id : node.sandbox_ids()) {
     const auto view = node.view(id);
@@ -91,6 +106,7 @@ Totals add_up(const line::Node& node) {
     if (view->memory != nullptr) add_memory(*view->memory, totals);
     add_interrupts(*view, totals);
     add_isolation(*view, totals);
+    add_classes(*view, totals);
     ++totals.guests[state_of(view->guest)];
     for (const line::ThreadView& thread : view->threads) {
       ++totals.threads[policy::role_name(thread.facts.role)];
@@ -326,6 +342,12 @@ void add_gauges(Page& page, const line::Node& node) {
   page.gauge("kata_affinity_sandboxes_unseen",
              "Sandboxes that cannot be read completely; their last known state is kept.",
              totals.unseen);
+  page.labelled(MetricType::Gauge, "kata_affinity_resource_classes",
+                "Resource classes that containers ask for: granted, or why not.", "state",
+                totals.classes);
+  page.gauge("kata_affinity_resource_class_values_unset",
+             "Nice values and block I/O weights that are not as a resource class wants them.",
+             totals.unset_classes);
   page.labelled(MetricType::Gauge, "kata_affinity_guests",
                 "Sandboxes, by state of the guest agent.", "state", totals.guests);
   page.labelled(MetricType::Gauge, "kata_affinity_memory_bytes", "Memory of VMs, by NUMA node.",

@@ -25,6 +25,7 @@ Outcome& Outcome::operator+=(const Outcome& other) {
   late += other.late;
   interrupts += other.interrupts;
   cgroups += other.cgroups;
+  classes += other.classes;
   errors += other.errors;
   duration += other.duration;
   return *this;
@@ -37,6 +38,7 @@ void Counters::record(const Outcome& outcome) {
   late += count(outcome.late);
   interrupt_writes += count(outcome.interrupts);
   cgroup_writes += count(outcome.cgroups);
+  resource_class_writes += count(outcome.classes);
   errors["permission"] += count(outcome.errors.permission);
   errors["transient"] += count(outcome.errors.transient);
   errors["other"] += count(outcome.errors.other);

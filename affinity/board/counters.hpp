@@ -41,6 +41,7 @@ struct Counters {
   std::uint64_t drift_repaired = 0;
   std::uint64_t threads_gone = 0;
   std::uint64_t interrupt_writes = 0;
+  std::uint64_t resource_class_writes = 0;
   std::uint64_t interrupt_drift_found = 0;
   std::uint64_t memory_moved = 0;   ///< bytes
   std::uint64_t memory_failed = 0;  ///< bytes that were to move and did not
@@ -89,6 +90,9 @@ inline constexpr CounterInfo kCounters[] = {
      "Affinity changes of passed-through device interrupts.", &Counters::interrupt_writes},
     {"kata_affinity_interrupt_drift_found_total", "Interrupts that another program had moved.",
      &Counters::interrupt_drift_found},
+    {"kata_affinity_resource_class_writes_total",
+     "Nice values and block I/O weights written for resource classes.",
+     &Counters::resource_class_writes},
     {"kata_affinity_threads_gone_total", "Threads that exited before they were placed.",
      &Counters::threads_gone},
     {"kata_affinity_errors_total", "Errors, by kind.", &Counters::errors, "kind"},

@@ -25,6 +25,7 @@ struct Outcome {
   int late = 0;        ///< sandboxes for which narrow() had no time left
   int interrupts = 0;  ///< interrupts of passed-through devices that were sent elsewhere
   int cgroups = 0;     ///< writes to cgroup cpusets
+  int classes = 0;     ///< values that resource classes come to, written
   Errors errors;
   std::chrono::nanoseconds duration{};
 

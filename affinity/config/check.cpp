@@ -9,6 +9,7 @@
 #include <map>
 #include <string_view>
 
+#include "affinity/config/classes.hpp"
 #include "affinity/config/keys.hpp"
 #include "affinity/config/near_miss.hpp"
 #include "affinity/documents/settings.hpp"
@@ -22,7 +23,11 @@ namespace {
 using Path = std::vector<std::string>;
 
 /// What a pod may set by an annotation.
-std::vector<std::string_view> annotations() { return {"environment", kDomainAnnotation}; }
+std::vector<std::string_view> annotations() {
+  std::vector<std::string_view> names{"environment", kDomainAnnotation};
+  for (const policy::ClassKindInfo& kind : policy::kClassKinds) names.push_back(kind.name);
+  return names;
+}
 
 constexpr std::int64_t kMostSeconds = 86400;
 constexpr std::int64_t kMostUsers = 4294967294;   ///< (uid_t)-1 is none
@@ -247,6 +252,12 @@ policy::CpuSet cpus_of(const Key& key, const Value& value) {
   return {};
 }
 
+base::Result<void> check_of_class(const Path& path, const Entry& entry) {
+  const auto [wrong, at_value] = check_class(path, entry.value);
+  if (wrong.empty()) return {};
+  return unexpected(error_at(at_value ? entry.value_at : entry.key_at, join(path) + ": " + wrong));
+}
+
 /// A namespace that two lists name would have two classes.
 base::Result<void> check_lists(const Entries& entries) {
   std::map<std::string, std::string> lists;
@@ -267,6 +278,10 @@ base::Result<void> check_lists(const Entries& entries) {
 
 base::Result<void> check(const Entries& entries) {
   for (const auto& [path, entry] : entries) {
+    if (is_of_class(path)) {
+      if (auto good = check_of_class(path, entry); !good) return good;
+      continue;
+    }
     if (is_empty_table(path, entry.value)) continue;
     const Key* key = key_of(path);
     if (key == nullptr) {

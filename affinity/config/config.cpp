@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "affinity/config/check.hpp"
+#include "affinity/config/classes.hpp"
 #include "affinity/config/entries.hpp"
 #include "affinity/config/files.hpp"
 #include "base/files.hpp"
@@ -104,8 +105,12 @@ Config make_config(const Entries& entries) {
   for (const Key& key : kKeys) std::visit(Assign{config, values, key}, key.target);
   config.defaults = make_settings(values, config);
   for (const auto& [path, entry] : entries) {
-    if (path.size() != 3) continue;  // a handler's
+    if (path.size() != 3 || is_of_class(path)) continue;  // a handler's
     config.by_handler[path[1]] = make_settings(Values(entries, path[1]), config);
+  }
+  config.classes = make_classes(entries);
+  for (const policy::ClassKindInfo& kind : policy::kClassKinds) {
+    if (config.allows(kind.name)) config.classes.by_annotation.insert(kind.kind);
   }
   return config;
 }

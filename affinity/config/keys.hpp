@@ -17,6 +17,7 @@
 #include "base/log/log.hpp"
 #include "policy/facts/role.hpp"
 #include "policy/managed/rules.hpp"
+#include "policy/plan/resource_classes.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::config {
@@ -34,6 +35,7 @@ struct Config {
   policy::plan::Settings defaults;
   /// Complete settings of the runtime handlers that have some of their own.
   std::map<std::string, policy::plan::Settings> by_handler;
+  policy::plan::ResourceClasses classes;
   std::string metrics_listen;         ///< "ADDRESS:PORT", empty: not over TCP
   std::filesystem::path read_socket;  ///< empty: none
   std::string read_socket_mode;       ///< "0660"
@@ -233,7 +235,8 @@ inline constexpr Key kKeys[] = {
     {"libvirt_config", Type::kFlag, "false", "", Reload::kNextStart, &Config::libvirt_config,
      "true: also write pins to the domain's persistent configuration."},
     {"allow_annotations", Type::kNames, "", "", Reload::kApplied, &Config::allow_annotations,
-     "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain."},
+     "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain. "
+     "Resource classes that they may choose: scheduling-class, blockioclass."},
     {"drift_check", Type::kSeconds, "10", "", Reload::kApplied, &Config::drift_check,
      "Seconds between checks for masks that another program changed."},
     {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", Reload::kApplied,

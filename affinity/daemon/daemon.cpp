@@ -60,7 +60,8 @@ line::Options to_line_options(const config::Config& config) {
   return {.enable = config.enable,
           .observe = config.mode == config::Mode::kObserve,
           .settings = config.defaults,
-          .by_handler = {config.by_handler.begin(), config.by_handler.end()}};
+          .by_handler = {config.by_handler.begin(), config.by_handler.end()},
+          .classes = config.classes};
 }
 
 class Daemon {

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "affinity/host/cgroup_names.hpp"
+#include "affinity/host/io_weight.hpp"
 #include "affinity/host/systemd.hpp"
 #include "base/files.hpp"
 
@@ -46,14 +48,19 @@ bool has(const std::filesystem::path& file, const policy::IdSet<Tag>& wanted) {
   return set && *set == wanted;
 }
 
-template <typename Tag>
-Result<void> wait_until_has(const base::Clock& clock, const std::filesystem::path& file,
-                            const policy::IdSet<Tag>& set) {
+template <typename IsWritten>
+Result<void> wait_until(const base::Clock& clock, const std::filesystem::path& file,
+                        const IsWritten& is_written) {
   for (int poll = 0; poll < kPolls; ++poll) {
-    if (has(file, set)) return {};
+    if (is_written()) return {};
     clock.sleep(kPollInterval);
   }
   return base::fail(ErrorCode::kTransient, "systemd has not written " + file.string() + " yet");
+}
+
+/// No systemd, or no unit of that name: a cgroup that happens to be called so.
+bool is_no_unit(const base::Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNotFound;
 }
 
 template <typename Tag>
@@ -61,13 +68,23 @@ Result<void> write_set(const base::Clock& clock, const std::filesystem::path& sy
                        const std::filesystem::path& directory, const policy::IdSet<Tag>& set) {
   if (!is_unit_name(directory)) return write_file(directory, set);
   auto requested = set_allowed(systemd, directory.filename(), set);
-  if (requested) return wait_until_has(clock, directory / file_of(set), set);
-  // No systemd, or no unit of that name: a cgroup that happens to be called so.
-  if (requested.error().code == ErrorCode::kUnavailable ||
-      requested.error().code == ErrorCode::kNotFound) {
-    return write_file(directory, set);
-  }
-  return requested;
+  const std::filesystem::path file = directory / file_of(set);
+  if (requested) return wait_until(clock, file, [&] { return has(file, set); });
+  return is_no_unit(requested.error()) ? write_file(directory, set) : requested;
+}
+
+/// The message says what a missing file means.
+Result<void> write_weight(const std::filesystem::path& directory, int weight) {
+  if (const auto now = read_io_weight(directory); !now) return unexpected(now.error());
+  return base::write_kernel_file(directory / "io.weight", std::to_string(weight) + '\n');
+}
+
+/// A cgroup of which it is known that its weight cannot come, and systemd need not be waited for.
+bool can_have_weight(const std::filesystem::path& directory) {
+  std::error_code unreadable;
+  if (std::filesystem::exists(directory / "io.weight", unreadable)) return true;
+  return has_io_controller(directory) &&
+         !std::filesystem::exists(directory / "io.stat", unreadable);
 }
 
 }  // namespace
@@ -80,6 +97,21 @@ Result<void> KernelCpusetWriter::write(const std::filesystem::path& directory,
 Result<void> KernelCpusetWriter::write_mems(const std::filesystem::path& directory,
                                             const policy::NodeSet& nodes) {
   return write_set(clock_, systemd_, directory, nodes);
+}
+
+Result<void> KernelCpusetWriter::write_io_weight(const std::filesystem::path& directory,
+                                                 int weight) {
+  if (!is_unit_name(directory) || !can_have_weight(directory))
+    return write_weight(directory, weight);
+  const auto own = weight == kDefaultIoWeight ? std::nullopt : std::optional(weight);
+  auto requested = set_io_weight(systemd_, directory.filename(), own);
+  if (requested) {
+    return wait_until(clock_, directory / "io.weight", [&] {
+      const auto now = read_io_weight(directory);
+      return now && *now == weight;
+    });
+  }
+  return is_no_unit(requested.error()) ? write_weight(directory, weight) : requested;
 }
 
 }  // namespace ka::host

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the cpuset of a cgroup, version 2.
+// Writes the cpuset of a cgroup, version 2, and the weight of its block I/O.
 #pragma once
 
 #include <filesystem>
@@ -25,11 +25,15 @@ class CpusetWriter {
   /// elsewhere.
   virtual base::Result<void> write_mems(const std::filesystem::path& directory,
                                         const policy::NodeSet& nodes) = 0;
+  /// The same of its block I/O's weight (io.weight), 1 to 10000. kUnavailable: it has none (see
+  /// read_io_weight()).
+  virtual base::Result<void> write_io_weight(const std::filesystem::path& directory,
+                                             int weight) = 0;
 };
 
 /// By the kernel's file; where systemd has the cgroup as a unit of its own, through systemd, which
 /// would undo what is written behind its back (systemd.resource-control(5), AllowedCPUs=,
-/// AllowedMemoryNodes=).
+/// AllowedMemoryNodes=, IOWeight=).
 class KernelCpusetWriter final : public CpusetWriter {
  public:
   /// `clock` must outlive it. `systemd`: the socket on which systemd itself answers, in place of a
@@ -42,6 +46,7 @@ class KernelCpusetWriter final : public CpusetWriter {
                            const policy::CpuSet& cpus) override;
   base::Result<void> write_mems(const std::filesystem::path& directory,
                                 const policy::NodeSet& nodes) override;
+  base::Result<void> write_io_weight(const std::filesystem::path& directory, int weight) override;
 
  private:
   const base::Clock& clock_;

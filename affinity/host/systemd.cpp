@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <memory>
 #include <string_view>
+#include <variant>
 
 #include "base/text.hpp"
 
@@ -16,6 +17,8 @@ using base::ErrorCode;
 using base::Result;
 
 constexpr std::uint64_t kCallTimeout = 500000;  ///< microseconds
+/// CGROUP_WEIGHT_INVALID in systemd's src/basic/cgroup-util.h: the unit has none of its own.
+constexpr std::uint64_t kNoWeight = UINT64_MAX;
 constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
 
 struct BusCloser {
@@ -42,10 +45,25 @@ Result<Bus> connect(const std::filesystem::path& socket) {
 }
 
 using Mask = std::vector<std::uint8_t>;
+using Value = std::variant<Mask, std::uint64_t>;
+
+/// Appends the variant ("v") of a property.
+struct Append {
+  sd_bus_message* message;
+
+  int operator()(const Mask& mask) const {
+    int failed = sd_bus_message_open_container(message, 'v', "ay");
+    if (failed >= 0) failed = sd_bus_message_append_array(message, 'y', mask.data(), mask.size());
+    return failed >= 0 ? sd_bus_message_close_container(message) : failed;
+  }
+  int operator()(std::uint64_t number) const {
+    return sd_bus_message_append(message, "v", "t", number);
+  }
+};
 
 /// SetUnitProperties(in s name, in b runtime, in a(sv) properties): org.freedesktop.systemd1(5).
 Result<Message> make_call(sd_bus* bus, const std::string& unit, const char* property,
-                          const Mask& mask) {
+                          const Value& value) {
   sd_bus_message* made = nullptr;
   int failed = sd_bus_message_new_method_call(
       bus, &made, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
@@ -55,9 +73,8 @@ Result<Message> make_call(sd_bus* bus, const std::string& unit, const char* prop
   if (failed >= 0) failed = sd_bus_message_open_container(made, 'a', "(sv)");
   if (failed >= 0) failed = sd_bus_message_open_container(made, 'r', "sv");
   if (failed >= 0) failed = sd_bus_message_append(made, "s", property);
-  if (failed >= 0) failed = sd_bus_message_open_container(made, 'v', "ay");
-  if (failed >= 0) failed = sd_bus_message_append_array(made, 'y', mask.data(), mask.size());
-  for (int open = 0; open < 3 && failed >= 0; ++open) {
+  if (failed >= 0) failed = std::visit(Append{made}, value);
+  for (int open = 0; open < 2 && failed >= 0; ++open) {
     failed = sd_bus_message_close_container(made);
   }
   if (failed < 0) return base::fail_errno(-failed, "systemd");
@@ -78,10 +95,10 @@ base::Error to_error(int failed, const sd_bus_error& error, const std::string& u
 }
 
 Result<void> set_property(const std::filesystem::path& socket, const std::string& unit,
-                          const char* property, const Mask& mask) {
+                          const char* property, const Value& value) {
   const auto bus = connect(socket);
   if (!bus) return unexpected(bus.error());
-  const auto call = make_call(bus->get(), unit, property, mask);
+  const auto call = make_call(bus->get(), unit, property, value);
   if (!call) return unexpected(call.error());
   sd_bus_error error{};
   const int failed = sd_bus_call(bus->get(), call->get(), kCallTimeout, &error, nullptr);
@@ -101,6 +118,12 @@ Result<void> set_allowed_cpus(const std::filesystem::path& socket, const std::st
 Result<void> set_allowed_nodes(const std::filesystem::path& socket, const std::string& unit,
                                const policy::NodeSet& nodes) {
   return set_property(socket, unit, "AllowedMemoryNodes", to_mask(nodes));
+}
+
+Result<void> set_io_weight(const std::filesystem::path& socket, const std::string& unit,
+                           std::optional<int> weight) {
+  const std::uint64_t value = weight ? static_cast<std::uint64_t>(*weight) : kNoWeight;
+  return set_property(socket, unit, "IOWeight", value);
 }
 
 }  // namespace ka::host

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks systemd to set the CPUs and memory nodes of a unit: directly, at its own socket, as
-// systemctl does for root; no D-Bus daemon is needed.
+// Asks systemd to set the CPUs, memory nodes and I/O weight of a unit: directly, at its own socket,
+// as systemctl does for root; no D-Bus daemon is needed.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,5 +34,9 @@ base::Result<void> set_allowed_cpus(const std::filesystem::path& socket, const s
 /// The same of AllowedMemoryNodes.
 base::Result<void> set_allowed_nodes(const std::filesystem::path& socket, const std::string& unit,
                                      const policy::NodeSet& nodes);
+/// The same of IOWeight, 1 to 10000; absent: none of its own. systemd enables the io controller for
+/// the unit where it is not.
+base::Result<void> set_io_weight(const std::filesystem::path& socket, const std::string& unit,
+                                 std::optional<int> weight);
 
 }  // namespace ka::host

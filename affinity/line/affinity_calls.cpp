@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/line/affinity_calls.hpp"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,6 +45,19 @@ base::Result<void> KernelAffinityCalls::set_everywhere(int tid) {
   Words words;
   words.fill(~std::uint64_t{0});
   return write_mask(tid, words.data(), words.size());
+}
+
+/// -1 is a nice value, too: only errno tells.
+base::Result<int> KernelAffinityCalls::nice(int tid) {
+  errno = 0;
+  const int nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(tid));
+  if (errno != 0) return base::fail_errno(errno, "getpriority " + std::to_string(tid));
+  return nice;
+}
+
+base::Result<void> KernelAffinityCalls::set_nice(int tid, int nice) {
+  if (::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice) == 0) return {};
+  return base::fail_errno(errno, "setpriority " + std::to_string(tid));
 }
 
 }  // namespace ka::line

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system calls that place a thread: the one thing that a fake file tree cannot replace.
+// The system calls that place a thread and set its priority: the one thing that a fake file tree
+// cannot replace.
 #pragma once
 
 #include "base/result.hpp"
@@ -23,16 +24,22 @@ class AffinityCalls {
   virtual base::Result<void> set(int tid, const policy::CpuSet& cpus) = 0;
   /// Sets the all-ones mask: whatever the cgroup allows, now and later.
   virtual base::Result<void> set_everywhere(int tid) = 0;
+
+  /// The thread's nice value, -20 to 19.
+  virtual base::Result<int> nice(int tid) = 0;
+  virtual base::Result<void> set_nice(int tid, int nice) = 0;
 };
 
 /// tgkill(2) without a signal, sched_getaffinity(2) and sched_setaffinity(2), for machines of any
-/// size.
+/// size; getpriority(2) and setpriority(2), which in Linux are about one thread.
 class KernelAffinityCalls final : public AffinityCalls {
  public:
   bool exists(int pid, int tid) override;
   base::Result<policy::CpuSet> get(int tid) override;
   base::Result<void> set(int tid, const policy::CpuSet& cpus) override;
   base::Result<void> set_everywhere(int tid) override;
+  base::Result<int> nice(int tid) override;
+  base::Result<void> set_nice(int tid, int nice) override;
 };
 
 }  // namespace ka::line

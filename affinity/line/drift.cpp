@@ -57,4 +57,8 @@ std::string interrupt_drift_text(const Node& node, int count) {
          suspects_text(host::running_interrupt_movers(node.proc));
 }
 
+std::string class_drift_text(int count) {
+  return "another program changed " + messages::counted(count, "value") + " of resource classes";
+}
+
 }  // namespace ka::line

@@ -31,5 +31,7 @@ Means means_of(const Node& node, const Sandbox& sandbox, bool written);
 std::string drift_text(const Node& node, const std::vector<ChangedMask>& changed, Means means);
 /// The same of interrupts.
 std::string interrupt_drift_text(const Node& node, int count);
+/// "another program changed 2 values of resource classes"
+std::string class_drift_text(int count);
 
 }  // namespace ka::line

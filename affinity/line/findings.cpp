@@ -7,6 +7,7 @@
 #include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/isolation.hpp"
+#include "affinity/messages/resource_classes.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
 #include "policy/plan/guest.hpp"
@@ -54,6 +55,24 @@ Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsol
           "container " + name + " is not isolated: " + messages::obstacle_text(obstacle),
           std::string(policy::plan::obstacle_name(obstacle.obstacle)),
           messages::remedy_text(obstacle, sandbox)};
+}
+
+/// A value that cannot be written is named as a shortcoming, one that differs without a reason as a
+/// breach.
+template <typename View>
+void collect_value(const std::string& sandbox, const View& view, VerifyReport& report) {
+  if (!view.drifted()) return;
+  const std::string now = view.actual ? std::to_string(*view.actual) : "unknown";
+  report.findings.push_back(
+      {.severity = view.problem.empty() ? Severity::kViolated : Severity::kDegraded,
+       .invariant = "classes",
+       .sandbox = sandbox,
+       .subject = view.name(),
+       .wanted = {},
+       .actual = {},
+       .text = view.name() + " is " + now + (view.problem.empty() ? "" : ": " + view.problem),
+       .reason = view.problem.empty() ? "drift" : "class-unset",
+       .remedy = "kata-affinityctl reconcile " + sandbox});
 }
 
 }  // namespace
@@ -125,6 +144,26 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
          view.name() + " is routed to " + policy::format_list(view.facts.cpus) + ", wanted " +
              policy::format_list(view.wanted),
          "drift", "kata-affinityctl reconcile " + sandbox});
+  }
+}
+
+void collect_classes(const std::string& sandbox, const ClassView& classes, VerifyReport& report) {
+  for (const NiceView& view : classes.nice) collect_value(sandbox, view, report);
+  collect_value(sandbox, classes.io_weight, report);
+  for (const policy::plan::RequestedClass& request : classes.requests) {
+    if (!request.refusal) continue;
+    const std::string name = std::string(policy::info_of(request.kind).name) + ' ' + request.name;
+    report.findings.push_back(
+        {.severity = Severity::kNote,
+         .invariant = "classes",
+         .sandbox = sandbox,
+         .subject = "container " + request.container,
+         .wanted = {},
+         .actual = {},
+         .text = "container " + request.container + " does not have " + name + ": " +
+                 messages::refusal_text(request),
+         .reason = "class-" + std::string(policy::plan::refusal_name(*request.refusal)),
+         .remedy = {}});
   }
 }
 

@@ -42,6 +42,10 @@ void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>
 void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
                         VerifyReport& report);
 
+/// What resource classes come to: values that differ from the plan's, and classes that containers
+/// ask for and do not have.
+void collect_classes(const std::string& sandbox, const ClassView& classes, VerifyReport& report);
+
 /// The last piece of the chain, as far as a guest is believed. What it does not confirm is an
 /// obstacle to its containers' isolation. `guest` may be null.
 void collect_guest(const std::string& sandbox, const board::GuestView* guest, VerifyReport& report);

@@ -211,6 +211,10 @@ int Line::report_drift(const Affected& sandboxes, Trigger trigger) {
       node_.board.notify(NotificationKind::kDrift, sandbox->id(),
                          interrupt_drift_text(node_, moved), "interrupt");
     }
+    if (const int values = sandbox->classes().count_changed(node_.calls); values > 0) {
+      node_.board.notify(NotificationKind::kDrift, sandbox->id(), class_drift_text(values),
+                         "resource-class");
+    }
     if (sandbox->left_alone()) continue;
     const std::vector<ChangedMask> changed = sandbox->changed_masks(node_.calls);
     if (changed.empty()) continue;

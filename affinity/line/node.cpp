@@ -69,6 +69,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       sandbox->interrupts().devices(),
       sandbox->interrupts().views(),
       sandbox->isolation().containers(),
+      sandbox->classes().view(),
       std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count()};
 }
 

@@ -20,6 +20,7 @@
 #include "base/thread_stats.hpp"
 #include "policy/facts/topology.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/plan/resource_classes.hpp"
 #include "policy/plan/settings.hpp"
 #include "vmm/facts/facts.hpp"
 
@@ -35,6 +36,7 @@ struct Options {
   policy::plan::Settings settings;
   /// Per runtime handler, in place of `settings`.
   std::map<std::string, policy::plan::Settings, std::less<>> by_handler;
+  policy::plan::ResourceClasses classes;
 };
 
 /// What affinities and cpusets are written with.

@@ -156,7 +156,10 @@ Affected Pass::apply_to(const Affected& sandboxes) {
     record(sandbox, result);
     if (result.status == WriteResult::Status::kRetry) again.insert(&sandbox);
   }
-  for (Sandbox* sandbox : sandboxes) place_interrupts(*sandbox);
+  for (Sandbox* sandbox : sandboxes) {
+    place_interrupts(*sandbox);
+    place_classes(*sandbox);
+  }
   return {again.begin(), again.end()};
 }
 

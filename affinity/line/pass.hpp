@@ -51,12 +51,13 @@ class Pass {
   std::vector<policy::plan::ThreadPlacement> placements_to_write(const Sandbox& sandbox) const;
   void record(Sandbox& sandbox, const WriteResult& result);
 
-  // Cgroups and interrupts (pass_keepers.cpp).
+  // Cgroups, interrupts and resource classes (pass_keepers.cpp).
   void widen_cgroup(Sandbox& sandbox);
   bool narrow_cgroup(Sandbox& sandbox);
   void report_overwritten_cgroup(const Sandbox& sandbox) const;
   void record_cgroup_write(const Sandbox& sandbox);
   void place_interrupts(Sandbox& sandbox);
+  void place_classes(Sandbox& sandbox);
   bool interrupts_must_leave(const Sandbox& sandbox) const;
 
   Node& node_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pass writes beside threads: the cgroup around them (cgroup = "manage"), and the interrupts
-// of passed-through devices.
+// What a pass writes beside masks: the cgroup around the threads (cgroup = "manage"), the
+// interrupts of passed-through devices, and what resource classes come to.
 #include <string>
 #include <utility>
 
@@ -77,6 +77,22 @@ void Pass::place_interrupts(Sandbox& sandbox) {
                                      ? keeper.place(node_.roots, foreign, now)
                                      : keeper.leave(node_.roots, foreign, now);
   outcome_.interrupts += writes.done;
+  outcome_.errors.transient += writes.failed;
+  outcome_.errors.permission += static_cast<int>(writes.refused.size());
+  for (const std::string& text : writes.refused)
+    node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(), text);
+}
+
+/// What is about to be written is saved first: after kill -9 the next daemon can give it back.
+void Pass::place_classes(Sandbox& sandbox) {
+  const bool give_back = node_.is_given_back(sandbox);
+  if ((node_.options.observe && !give_back) || extent_ != Extent::kAll) return;
+  ClassKeeper& keeper = sandbox.classes();
+  const ClassWriters writers{node_.calls, stats_, node_.cpusets};
+  if (!give_back && keeper.prepare()) node_.registry.save(sandbox.id());
+  const ClassWrites writes =
+      give_back ? keeper.give_back(writers) : keeper.place(writers, node_.clock.now());
+  outcome_.classes += writes.done;
   outcome_.errors.transient += writes.failed;
   outcome_.errors.permission += static_cast<int>(writes.refused.size());
   for (const std::string& text : writes.refused)

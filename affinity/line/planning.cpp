@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "affinity/line/sandbox.hpp"
+#include "policy/plan/resource_classes.hpp"
 
 namespace ka::line {
 namespace {
@@ -18,6 +19,14 @@ bool is_balanced(const policy::plan::Settings& settings) {
 /// CPUs that containers of other pods may own.
 policy::CpuSet doubted_to(const Node& node, const Sandbox& sandbox) {
   return node.ledger().doubted_to_others(sandbox.id(), node.topology.online());
+}
+
+policy::plan::ClassPlan planned_classes(const Node& node, const Sandbox& sandbox) {
+  const policy::ledger::PodRecord& pod = node.pod_of(sandbox);
+  if (pod.class_annotations.empty()) return {};
+  return policy::plan::plan_classes(*sandbox.plan(),
+                                    policy::ledger::to_sandbox_facts(pod).containers,
+                                    pod.class_annotations, node.options.classes);
 }
 
 }  // namespace
@@ -45,6 +54,7 @@ void plan(Node& node, Sandbox& sandbox) {
   SandboxPlan fresh = planned(node, sandbox);
   if (!sandbox.keeper().accepts(fresh.cgroup, node.clock.now())) fresh = planned(node, sandbox);
   node.sandboxes.set_plan(sandbox, std::move(fresh), doubted_to(node, sandbox));
+  sandbox.classes().set_plan(planned_classes(node, sandbox));
 }
 
 Affected changed_by_map(const Node& node, const Ids& apart_from, const Ids& unfinished) {

@@ -86,6 +86,7 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
   read_masks(context, pod, *of_vmm);
   remember_originals();
   interrupts_.observe(context.roots, seen_.vmm_pid);
+  classes_.observe(context.calls, seen_.threads, own, !pod.class_annotations.empty());
   return {};
 }
 
@@ -183,13 +184,15 @@ void Sandbox::record_trouble(const base::Error& error) {
 
 void Sandbox::remember() {
   interrupts_.remember();
+  classes_.remember();
   masks_.remember(threads_);
 }
 
 bool Sandbox::is_unchanged(const ProbeContext& context, bool node_has_vfio,
                            CgroupKeeper::Time now) const {
   if (!trouble_.empty() || !seen_.complete || !keeper_.is_unchanged(context.cgroups, now) ||
-      !interrupts_.is_unchanged(context.roots, node_has_vfio, seen_.vmm_pid, now)) {
+      !interrupts_.is_unchanged(context.roots, node_has_vfio, seen_.vmm_pid, now) ||
+      !classes_.is_unchanged(context.calls, now)) {
     return false;
   }
   for (const auto& [pid, count] : task_counts_) {
@@ -377,23 +380,8 @@ void Sandbox::record(const WriteResult& result) {
 void Sandbox::retry_refused() {
   masks_.retry_refused();
   interrupts_.retry_refused();
+  classes_.retry_refused();
   keeper_.retry_refused();
-}
-
-// --- the state file
-
-state::Saved Sandbox::saved(const PodRecord& pod) const {
-  return {pod,         plan_,           masks_.originals(), released_,
-          left_alone_, keeper_.saved(), interrupts_.saved()};
-}
-
-void Sandbox::restore(const state::Saved& saved) {
-  plan_ = saved.plan;
-  masks_.restore(saved.originals);
-  released_ = saved.released;
-  left_alone_ = saved.left_alone;
-  interrupts_.restore(saved.interrupts);
-  if (saved.cgroup) keeper_.restore(*saved.cgroup);
 }
 
 }  // namespace ka::line

@@ -13,6 +13,7 @@
 #include "affinity/line/affinity_calls.hpp"
 #include "affinity/line/apply.hpp"
 #include "affinity/line/cgroup_keeper.hpp"
+#include "affinity/line/class_keeper.hpp"
 #include "affinity/line/interrupt_keeper.hpp"
 #include "affinity/line/isolation.hpp"
 #include "affinity/line/masks.hpp"
@@ -98,6 +99,8 @@ class Sandbox {
   const CgroupKeeper& keeper() const { return keeper_; }
   InterruptKeeper& interrupts() { return interrupts_; }
   const InterruptKeeper& interrupts() const { return interrupts_; }
+  ClassKeeper& classes() { return classes_; }
+  const ClassKeeper& classes() const { return classes_; }
   IsolationRecord& isolation() { return isolation_; }
   const IsolationRecord& isolation() const { return isolation_; }
 
@@ -146,6 +149,7 @@ class Sandbox {
   Masks masks_;
   CgroupKeeper keeper_;
   InterruptKeeper interrupts_;
+  ClassKeeper classes_;
   IsolationRecord isolation_;
   bool released_ = false, left_alone_ = false;
 };

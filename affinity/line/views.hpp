@@ -14,6 +14,7 @@
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/isolation.hpp"
 #include "policy/plan/plan.hpp"
+#include "policy/plan/resource_classes.hpp"
 
 namespace ka::line {
 
@@ -47,6 +48,41 @@ struct InterruptView {
   }
 };
 
+/// The nice value of a vCPU's thread as it was last seen.
+struct NiceView {
+  policy::ThreadKey key;
+  int vcpu = -1;
+  std::optional<int> wanted;  ///< by a resource class; absent: left as it is
+  std::optional<int> actual;  ///< absent: it could not be read
+  std::string problem;        ///< why it is not as wanted; empty if it is
+
+  bool drifted() const { return wanted && actual != wanted; }
+  /// "nice 5 of vCPU 1 (thread 4711)", for display.
+  std::string name() const {
+    return "nice " + std::to_string(wanted.value_or(0)) + " of vCPU " + std::to_string(vcpu) +
+           " (thread " + std::to_string(key.tid) + ')';
+  }
+};
+
+/// The same of the weight of the sandbox's block I/O.
+struct IoWeightView {
+  std::optional<int> wanted;  ///< by a resource class; absent: left as it is
+  std::optional<int> actual;  ///< absent: it has none, or it could not be read
+  std::string problem;        ///< why it is not as wanted; empty if it is
+
+  bool drifted() const { return wanted && actual != wanted; }
+  std::string name() const {
+    return "block I/O weight " + std::to_string(wanted.value_or(0)) + " of its cgroup";
+  }
+};
+
+/// Resource classes.
+struct ClassView {
+  std::vector<policy::plan::RequestedClass> requests;
+  std::vector<NiceView> nice;  ///< of the vCPUs; empty where no class is or was asked for
+  IoWeightView io_weight;
+};
+
 struct SandboxView {
   const policy::ledger::PodRecord& pod;
   const policy::plan::SandboxPlan& plan;
@@ -70,6 +106,7 @@ struct SandboxView {
   const std::vector<InterruptView>& interrupts;     ///< of these
   /// Of each exclusive container that has not exited, by id.
   const std::vector<policy::plan::ContainerIsolation>& isolation;
+  const ClassView& classes;
   std::int64_t now = 0;  ///< seconds of the monotonic clock, as pins end by it
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,33 @@ struct SavedInterrupt {
   bool operator==(const SavedInterrupt&) const = default;
 };
 
+/// The nice value of a thread that we changed.
+struct SavedNice {
+  policy::ThreadKey key;
+  int theirs = 0;      ///< what it had without us, as we first saw it
+  std::set<int> ours;  ///< what we wrote since, or were about to
+
+  bool operator==(const SavedNice&) const = default;
+};
+
+/// The same of a cgroup's weight of block I/O.
+struct SavedIoWeight {
+  std::string directory;
+  int theirs = 0;
+  std::set<int> ours;
+
+  bool operator==(const SavedIoWeight&) const = default;
+};
+
+/// What resource classes came to.
+struct SavedClasses {
+  std::vector<SavedNice> nices;  ///< by thread
+  std::optional<SavedIoWeight> io_weight;
+
+  bool empty() const { return nices.empty() && !io_weight; }
+  bool operator==(const SavedClasses&) const = default;
+};
+
 /// Requests to a guest, and the known order of its vCPUs.
 struct SavedGuest {
   policy::GuestWrites writes;
@@ -71,6 +99,7 @@ struct Saved {
   bool left_alone = false;  ///< and every mask has been restored
   std::optional<SavedCgroup> cgroup;
   std::vector<SavedInterrupt> interrupts;  ///< by number
+  SavedClasses classes;
   SavedGuest guest;
 
   bool operator==(const Saved&) const = default;

@@ -7,6 +7,7 @@
 
 #include "affinity/documents/plan.hpp"
 #include "affinity/documents/specs.hpp"
+#include "affinity/state/classes.hpp"
 #include "affinity/state/store.hpp"
 #include "base/json/json.hpp"
 
@@ -81,6 +82,9 @@ json::object to_json(const policy::ledger::PodRecord& pod) {
   if (pod.proxy) {
     object["proxy_pid"] = pod.proxy->pid;
     object["proxy_start_time"] = pod.proxy->start_time;
+  }
+  if (!pod.class_annotations.empty()) {
+    object["annotations"] = documents::to_json(pod.class_annotations);
   }
   if (pod.original_cpus) object["original_cpus"] = format_list(*pod.original_cpus);
   return object;
@@ -325,6 +329,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
   if (saved.left_alone) document["left_alone"] = true;
   if (saved.cgroup) document["cgroup"] = to_json(*saved.cgroup);
   if (!saved.interrupts.empty()) document["interrupts"] = to_json(saved.interrupts);
+  if (!saved.classes.empty()) document["classes"] = to_json(saved.classes);
   if (!(saved.guest == SavedGuest())) {
     document["guest"] = json::object{{"told", to_json(saved.guest.writes)},
                                      {"plugged", to_json(saved.guest.plugged)}};
@@ -362,6 +367,9 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
   fields.each("interrupts", [&](const json::value& element, const std::string& path) {
     saved.interrupts.push_back(read_interrupt(element, path, input_error));
   });
+  if (const json::value* classes = fields.find("classes")) {
+    saved.classes = read_classes(*classes, input_error);
+  }
   if (const json::value* guest = fields.find("guest"))
     saved.guest = read_guest(*guest, input_error);
   if (const json::value* plan = fields.find("plan")) {

@@ -11,6 +11,7 @@
 
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/process_id.hpp"
+#include "policy/facts/resource_class.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/source.hpp"
 
@@ -31,6 +32,8 @@ struct PodSeen {
   std::string domain;      ///< name of the libvirt domain that the VM is, where it is one
   /// The same, as requested by the pod: granted only where the configuration allows it.
   std::string requested_domain;
+  /// Resource classes that the pod asks for: granted only where the configuration allows it.
+  ClassAnnotations class_annotations{};
   /// The shim proxy in front of its shim; absent: none is known. Completed as `vmm` is.
   std::optional<ProcessId> proxy;
   /// Where the shim proxy reports the pod: the CPUs that its processes would have been born with

@@ -23,6 +23,13 @@ bool merge(std::optional<T>& known, const std::optional<T>& seen) {
   return true;
 }
 
+/// A pod's annotations do not change while it runs: a source that reports none does not know them.
+bool merge(ClassAnnotations& known, const ClassAnnotations& seen) {
+  if (seen.empty() || seen == known) return false;
+  known = seen;
+  return true;
+}
+
 bool same_thread(const Override& a, const Override& b) {
   return a.role == b.role && a.vcpu_index == b.vcpu_index && a.iothread == b.iothread;
 }
@@ -194,6 +201,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= merge(pod.agent, event.agent);
   changed |= merge(pod.domain, event.domain);
   changed |= merge(pod.requested_domain, event.requested_domain);
+  changed |= merge(pod.class_annotations, event.class_annotations);
   changed |= merge(pod.vmm, event.vmm);
   changed |= merge(pod.proxy, event.proxy);
   changed |= merge(pod.original_cpus, event.original_cpus);

@@ -14,6 +14,7 @@
 
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/process_id.hpp"
+#include "policy/facts/resource_class.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/assignments.hpp"
 #include "policy/ledger/event.hpp"
@@ -47,7 +48,8 @@ struct PodRecord {
   std::string qmp_socket;
   std::string agent;
   std::string domain;
-  std::string requested_domain;    ///< of the pod itself (PodSeen); reported again after a restart
+  std::string requested_domain;  ///< of the pod itself (PodSeen); reported again after a restart
+  ClassAnnotations class_annotations;
   std::optional<ProcessId> proxy;  ///< the shim proxy before its shim
   std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;

@@ -54,6 +54,18 @@ std::string requested_domain(const proto::nri::PodSandbox& pod) {
   return base::is_printable(found->second, kLongest) ? found->second : std::string();
 }
 
+/// The resource classes that a pod asks for.
+policy::ClassAnnotations class_annotations(const proto::nri::PodSandbox& pod) {
+  policy::ClassAnnotations annotations;
+  for (const auto& [key, name] : pod.annotations()) {
+    if (annotations.size() >= policy::kMaxClassAnnotations) break;
+    const bool is_text =
+        base::is_printable(key, base::kMaxName) && base::is_printable(name, base::kMaxName);
+    if (is_text && policy::is_class_request(key)) annotations[key] = name;
+  }
+  return annotations;
+}
+
 /// A pod's own process is the VMM or the runtime's pause program; what a container runs is its
 /// owner's choice, and so is all that a runtime without VMs starts.
 Origin origin_of(const proto::nri::PodSandbox& pod) {
@@ -165,6 +177,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   seen.pod_name = name_of(pod);
   seen.handler = base::printable(pod.runtime_handler());
   seen.requested_domain = requested_domain(pod);
+  seen.class_annotations = class_annotations(pod);
   if (known.process.is_vmm) seen.vmm = known.process.id;
   return policy::ledger::Event{policy::ledger::Source::kNri, std::move(seen)};
 }

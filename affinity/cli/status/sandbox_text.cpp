@@ -169,6 +169,38 @@ std::string cgroup_line(const json::value& sandbox) {
          (others.empty() ? "nothing" : others) + ")\n";
 }
 
+std::string value_text(const json::value& value) {
+  const json::value& actual = base::member(value, "actual");
+  const std::string problem = text_of(value, "problem");
+  std::string text = std::to_string(number_of(value, "wanted"));
+  if (flag_of(value, "drift")) {
+    text += " NOT set, it is " +
+            (actual.is_number() ? std::to_string(number_of(value, "actual")) : "unknown");
+  }
+  return text + (problem.empty() ? "\n" : ": " + problem + '\n');
+}
+
+/// "  class: container c1 has scheduling-class gold", and what classes come to:
+/// "  vCPU 1: nice 5", "  block I/O weight: 200".
+std::string class_lines(const json::value& sandbox) {
+  const json::value& classes = base::member(sandbox, "classes");
+  std::string text;
+  for (const json::value& request : array_of(classes, "requests")) {
+    const bool granted = flag_of(request, "granted");
+    text += fmt::format("  class: container {} {} {} {}{}\n", text_of(request, "container"),
+                        granted ? "has" : "does NOT have", text_of(request, "kind"),
+                        text_of(request, "name"), granted ? "" : ": " + text_of(request, "text"));
+  }
+  for (const json::value& nice : array_of(classes, "nice")) {
+    if (!base::member(nice, "wanted").is_number()) continue;
+    text += fmt::format("  vCPU {}: nice {}", number_of(nice, "vcpu"), value_text(nice));
+  }
+  const json::value& weight = base::member(classes, "io_weight");
+  if (base::member(weight, "wanted").is_number())
+    text += "  block I/O weight: " + value_text(weight);
+  return text;
+}
+
 long long count_dedicated(const json::value& sandbox) {
   return std::ranges::count_if(array_of(sandbox, "vcpus"), [](const json::value& vcpu) {
     return text_of(vcpu, "role") == "dedicated";
@@ -211,6 +243,14 @@ std::string interruptions_line(const json::value& sandbox) {
   return text + '\n';
 }
 
+/// Values that are not as a resource class wants them.
+long long count_unset(const json::value& sandbox) {
+  const json::value& classes = base::member(sandbox, "classes");
+  const auto is_unset = [](const json::value& value) { return flag_of(value, "drift"); };
+  return std::ranges::count_if(array_of(classes, "nice"), is_unset) +
+         (is_unset(base::member(classes, "io_weight")) ? 1 : 0);
+}
+
 /// Exclusive containers that do not have their CPUs to themselves.
 long long count_crowded(const json::value& sandbox) {
   return std::ranges::count_if(array_of(sandbox, "containers"), [](const json::value& container) {
@@ -234,6 +274,9 @@ std::string state_of(const json::value& sandbox) {
   if (const long long interrupts = number_of(sandbox, "interrupt_drift"); interrupts > 0) {
     state += (state.empty() ? "" : ", ") + counted(interrupts, "interrupt") + " NOT as planned";
   }
+  if (const long long unset = count_unset(sandbox); unset > 0) {
+    state += (state.empty() ? "" : ", ") + counted(unset, "class value") + " NOT set";
+  }
   if (!text_of(sandbox, "trouble").empty())
     state += (state.empty() ? "" : ", ") + std::string("NOT SEEN");
   if (state.empty()) state = "as planned";
@@ -255,7 +298,7 @@ std::string describe_sandbox(const json::value& sandbox) {
   text += describe_threads(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
   text += pin_lines(sandbox);
-  text += cgroup_line(sandbox);
+  text += class_lines(sandbox) + cgroup_line(sandbox);
   text += memory_line(sandbox);
   text += interruptions_line(sandbox);
   text += device_lines(sandbox);

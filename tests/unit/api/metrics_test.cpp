@@ -59,6 +59,7 @@ TEST_CASE("each counter is exported under its own name", "[api]") {
   counters.interrupt_writes = 16;
   counters.interrupt_drift_found = 17;
   counters.threads_gone = 18;
+  counters.resource_class_writes = 24;
   counters.errors["state"] = 19;
   counters.memory_moved = 20;
   counters.memory_failed = 21;
@@ -79,6 +80,7 @@ TEST_CASE("each counter is exported under its own name", "[api]") {
                        "kata_affinity_interrupt_writes_total 16",
                        "kata_affinity_interrupt_drift_found_total 17",
                        "kata_affinity_threads_gone_total 18",
+                       "kata_affinity_resource_class_writes_total 24",
                        "kata_affinity_errors_total{kind=\"state\"} 19",
                        "kata_affinity_memory_moved_bytes_total 20",
                        "kata_affinity_memory_failed_bytes_total 21",
@@ -176,6 +178,25 @@ TEST_CASE("interrupts have gauges by their state, and isolated containers one", 
                            "kata_affinity_drifted_interrupts 2",
                            "kata_affinity_unmanaged_interrupts 3", "kata_affinity_exclusive_cpus 2",
                            "kata_affinity_shared_pool_cpus 6"});
+}
+
+TEST_CASE("resource classes have gauges by answer, and values that are not set one", "[api]") {
+  Api api;
+  line::Options options;
+  options.classes.by_name["gold"].nice = 5;
+  options.classes.by_annotation = {policy::ClassKind::kScheduling};
+  api.scene.line().configure(options);
+  api.play_pod();
+  api.good("PUT", "/v1/sandboxes/s1",
+           R"({"annotations":{"scheduling-class.resource-policy.nri.io/container.app":"gold",)"
+           R"("blockioclass.resource-policy.nri.io/container.app":"gold"}})");
+  CHECK(missing(page_of(api), {"kata_affinity_resource_classes{state=\"granted\"} 1",
+                               "kata_affinity_resource_classes{state=\"not-allowed\"} 1",
+                               "kata_affinity_resource_classes{state=\"unknown\"} 0",
+                               "kata_affinity_resource_class_values_unset 0"}) == "");
+  for (const int tid : {110, 111, 112}) api.scene.calls.nices[tid] = 0;
+  api.good("POST", "/v1/verify");
+  CHECK(missing(page_of(api), {"kata_affinity_resource_class_values_unset 2"}) == "");
 }
 
 TEST_CASE("state that is lost or not on disk, and the wait after a start, have gauges", "[api]") {

@@ -59,6 +59,24 @@ TEST_CASE("status of a sandbox is one readable table", "[cli]") {
   CHECK(cli::describe_sandbox(parse(kSandbox)) == kSandboxText);
 }
 
+TEST_CASE("status names resource classes, and what they come to", "[cli]") {
+  const auto sandbox = parse(R"({"id":"s1","mask":"4","mems":"0","vmm_pid":100,"classes":{
+    "requests":[
+      {"container":"c1","kind":"scheduling-class","name":"gold","granted":true},
+      {"container":"c1","kind":"blockioclass","name":"gold","granted":false,"text":"why"}],
+    "nice":[{"vcpu":0,"wanted":null,"actual":0,"drift":false},
+            {"vcpu":1,"wanted":-5,"actual":-5,"drift":false},
+            {"vcpu":2,"wanted":-5,"actual":3,"drift":true,"problem":"EACCES"}],
+    "io_weight":{"wanted":300,"actual":null,"drift":true}}})");
+  const std::string text = cli::describe_sandbox(sandbox);
+  CHECK(text.find("VMM 100, 2 class values NOT set\n") != std::string::npos);
+  CHECK(text.find("  class: container c1 has scheduling-class gold\n"
+                  "  class: container c1 does NOT have blockioclass gold: why\n"
+                  "  vCPU 1: nice -5\n"
+                  "  vCPU 2: nice -5 NOT set, it is 3: EACCES\n"
+                  "  block I/O weight: 300 NOT set, it is unknown\n") != std::string::npos);
+}
+
 TEST_CASE("status shows devices and where their interrupts go", "[cli]") {
   const std::string text =
       cli::describe_sandbox(parse(R"({"id":"s1", "interrupt_drift":1, "devices":[

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -46,6 +47,7 @@ class Systemd {
   std::string path() const { return dir_.path() / "private"; }
   /// What was asked for, once a call has returned.
   std::string called;
+  std::function<void()> on_call;  ///< before the answer
 
  private:
   void serve() {
@@ -74,6 +76,7 @@ class Systemd {
     int runtime = 0;
     const void* bytes = nullptr;
     std::size_t size = 0;
+    std::uint64_t number = 0;
     if (sd_bus_message_is_method_call(message, "org.freedesktop.systemd1.Manager",
                                       "SetUnitProperties") == 0) {
       return 0;
@@ -82,12 +85,18 @@ class Systemd {
     sd_bus_message_enter_container(message, 'a', "(sv)");
     sd_bus_message_enter_container(message, 'r', "sv");
     sd_bus_message_read(message, "s", &property);
-    sd_bus_message_enter_container(message, 'v', "ay");
-    sd_bus_message_read_array(message, 'y', &bytes, &size);
     called = std::string(unit) + (runtime != 0 ? " runtime " : " ") + property;
+    if (std::string(property) == "IOWeight") {
+      sd_bus_message_read(message, "v", "t", &number);
+      called += ' ' + std::to_string(number);
+    } else {
+      sd_bus_message_enter_container(message, 'v', "ay");
+      sd_bus_message_read_array(message, 'y', &bytes, &size);
+    }
     for (std::size_t i = 0; i < size; ++i) {
       called += ' ' + std::to_string(static_cast<const unsigned char*>(bytes)[i]);
     }
+    if (on_call) on_call();
     if (answer_ == Answer::kDone) sd_bus_reply_method_return(message, "");
     if (answer_ == Answer::kNoSuchUnit) {
       sd_bus_reply_method_errorf(message, "org.freedesktop.systemd1.NoSuchUnit", "Unit not loaded");
@@ -120,6 +129,48 @@ TEST_CASE("systemd sets a unit's memory nodes") {
   Systemd systemd(Systemd::Answer::kDone);
   REQUIRE(host::set_allowed_nodes(systemd.path(), "cri-containerd-1.scope", {1}));
   CHECK(systemd.called == "cri-containerd-1.scope runtime AllowedMemoryNodes 2");
+}
+
+TEST_CASE("systemd sets a unit's I/O weight, or takes it away") {
+  Systemd systemd(Systemd::Answer::kDone);
+  REQUIRE(host::set_io_weight(systemd.path(), "x.scope", 300));
+  CHECK(systemd.called == "x.scope runtime IOWeight 300");
+  Systemd again(Systemd::Answer::kDone);
+  REQUIRE(host::set_io_weight(again.path(), "x.scope", std::nullopt));
+  CHECK(again.called == "x.scope runtime IOWeight 18446744073709551615");
+}
+
+TEST_CASE("a unit gets the io controller from systemd where the kernel has it") {
+  const tests::TempDir dir;
+  dir.write("fs/cgroup.controllers", "cpuset io\n");
+  dir.write("fs/x.scope/cgroup.controllers", "cpuset\n");
+  const std::filesystem::path unit = dir.path() / "fs/x.scope";
+  const tests::TestClock clock;
+  Systemd systemd(Systemd::Answer::kDone);
+  systemd.on_call = [&dir] { dir.write("fs/x.scope/io.weight", "default 300\n"); };
+  host::KernelCpusetWriter writer(clock, systemd.path());
+  REQUIRE(writer.write_io_weight(unit, 300));
+  CHECK(systemd.called == "x.scope runtime IOWeight 300");
+  Systemd back(Systemd::Answer::kDone);
+  back.on_call = [&dir] { dir.write("fs/x.scope/io.weight", "default 100\n"); };
+  REQUIRE(host::KernelCpusetWriter(clock, back.path()).write_io_weight(unit, 100));
+  CHECK(back.called.ends_with("IOWeight 18446744073709551615"));
+}
+
+TEST_CASE("systemd is not waited for where no weight can come") {
+  const tests::TempDir dir;
+  dir.write("fs/cgroup.controllers", "cpuset\n");
+  dir.write("fs/x.scope/cgroup.controllers", "cpuset\n");
+  const Systemd systemd(Systemd::Answer::kDone);
+  const tests::TestClock clock;
+  const auto began = clock.now();
+  host::KernelCpusetWriter writer(clock, systemd.path());
+  CHECK(writer.write_io_weight(dir.path() / "fs/x.scope", 300).error().code ==
+        ErrorCode::kUnavailable);
+  CHECK(clock.now() == began);
+  dir.write("fs/kata_1/io.weight", "default 100\n");
+  REQUIRE(writer.write_io_weight(dir.path() / "fs/kata_1", 300));
+  CHECK(*base::read_file(dir.path() / "fs/kata_1/io.weight") == "300\n");
 }
 
 TEST_CASE("an unknown unit is distinguished from a missing systemd") {

@@ -25,6 +25,7 @@ class NoWriter final : public host::CpusetWriter {
   base::Result<void> write_mems(const std::filesystem::path&, const policy::NodeSet&) override {
     return {};
   }
+  base::Result<void> write_io_weight(const std::filesystem::path&, int) override { return {}; }
 };
 
 inline nri::Described container(const std::string& id, int cpus) {

@@ -168,8 +168,10 @@ class NriDiary final : public nri::Listener {
 
  public:
   std::string operator()(const policy::ledger::PodSeen& e) const {
-    return "pod " + e.id + (e.vmm ? " vm " + std::to_string(e.vmm->pid) : "") +
-           (e.requested_domain.empty() ? "" : " domain " + e.requested_domain);
+    std::string text = "pod " + e.id + (e.vmm ? " vm " + std::to_string(e.vmm->pid) : "") +
+                       (e.requested_domain.empty() ? "" : " domain " + e.requested_domain);
+    for (const auto& [key, name] : e.class_annotations) text += ' ' + key + '=' + name;
+    return text;
   }
   std::string operator()(const policy::ledger::PodGone& e) const { return "gone " + e.id; }
   std::string operator()(const policy::ledger::ContainerSeen& e) {

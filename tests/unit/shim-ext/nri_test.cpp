@@ -114,6 +114,22 @@ TEST_CASE("a pod may name its libvirt domain") {
   CHECK(pod_with(std::string(256, 'x')) == "before(pod s4)");
 }
 
+TEST_CASE("a pod asks for resource classes by the annotations of nri-plugins") {
+  NriScene scene;
+  scene.start();
+  scene.handshake();
+  auto pod = nri_pod("s1", 0);
+  auto& annotations = *pod.mutable_annotations();
+  annotations["scheduling-class.resource-policy.nri.io/container.app"] = "gold";
+  annotations["blockioclass.resource-policy.nri.io"] = "fast";
+  annotations["blockioclass.resource-policy.nri.io/container.db"] = "no\nline";
+  annotations["cpu-class.resource-policy.nri.io"] = "turbo";
+  scene.call("RunPodSandbox", about(pod));
+  CHECK(scene.diary.drain().at(0) ==
+        "before(pod s1 blockioclass.resource-policy.nri.io=fast "
+        "scheduling-class.resource-policy.nri.io/container.app=gold)");
+}
+
 TEST_CASE("a created container can be adjusted, if its pod may request it") {
   NriScene scene;
   scene.start();

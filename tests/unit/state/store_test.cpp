@@ -52,6 +52,9 @@ Saved sample() {
   saved.released = true;
   saved.cgroup = {"/sys/fs/cgroup/pods/s1", {2, 3}, {0, 1, 2, 3}};
   saved.interrupts = {{45, "vfio-msix[0](0000:01:00.0)", {0, 1, 2, 3}, {2, 3}}};
+  saved.pod.class_annotations = {{"blockioclass.resource-policy.nri.io/pod", "gold"}};
+  saved.classes.nices = {{{4711, 4712, 99}, -3, {-20, 0, 19}}};
+  saved.classes.io_weight = {"/sys/fs/cgroup/pods/s1", 100, {1, 10000}};
   saved.guest.writes = {"vsock://3:1024", true, {{"c1", {1, 2}}}};
   saved.guest.plugged = {.from_boot = true, .groups = {{6, 7}, {5}}, .complete = true};
   return saved;

@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{- /* Keys of a table; numbers arrive as floats, and TOML keeps the two apart. */ -}}
 {{- define "kata-affinity.keys" -}}
-{{- range $key, $value := omit . "handler" }}
+{{- range $key, $value := omit . "handler" "classes" }}
 {{ $key }} = {{ if kindIs "float64" $value }}{{ int64 $value }}{{ else }}{{ toJson $value }}{{ end }}
 {{- end }}
 {{- end }}
@@ -64,6 +64,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- range $handler, $keys := $node.handler }}
 
 [affinity.handler.{{ $handler }}]
+{{- include "kata-affinity.keys" $keys }}
+{{- end }}
+{{- range $class, $keys := $node.classes }}
+
+[affinity.classes.{{ $class }}]
 {{- include "kata-affinity.keys" $keys }}
 {{- end }}
 {{- end }}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <optional>
+
+#include "affinity/api/encode.hpp"
+#include "affinity/line/views.hpp"
+#include "affinity/messages/resource_classes.hpp"
+
+namespace ka::api {
+namespace {
+
+namespace json = boost::json;
+
+json::value or_null(const std::optional<int>& value) {
+  return value ? json::value(*value) : json::value();
+}
+
+json::object to_json(const policy::plan::RequestedClass& request) {
+  json::object object{{"container", request.container},
+                      {"kind", policy::info_of(request.kind).name},
+                      {"name", request.name},
+                      {"granted", !request.refusal}};
+  if (!request.refusal) return object;
+  object["reason"] = policy::plan::refusal_name(*request.refusal);
+  object["text"] = messages::refusal_text(request);
+  return object;
+}
+
+/// The wanted and the actual value of something.
+template <typename View>
+json::object value_to_json(const View& view, bool is_released) {
+  json::object object{{"wanted", or_null(view.wanted)},
+                      {"actual", or_null(view.actual)},
+                      {"drift", !is_released && view.drifted()}};
+  if (!view.problem.empty()) object["problem"] = view.problem;
+  return object;
+}
+
+}  // namespace
+
+json::object classes_to_json(const line::SandboxView& view) {
+  json::array requests, nice;
+  for (const auto& one : view.classes.requests) requests.push_back(to_json(one));
+  for (const line::NiceView& one : view.classes.nice) {
+    json::object object = value_to_json(one, view.released);
+    object["vcpu"] = one.vcpu;
+    object["tid"] = one.key.tid;
+    nice.push_back(std::move(object));
+  }
+  return {{"requests", std::move(requests)},
+          {"nice", std::move(nice)},
+          {"io_weight", value_to_json(view.classes.io_weight, view.released)}};
+}
+
+}  // namespace ka::api

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/host/io_weight.hpp"
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+#include "base/files.hpp"
+
+namespace ka::host {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorCode;
+
+constexpr std::string_view kDefault = "default ";
+
+bool is_there(const fs::path& file) {
+  std::error_code unreadable;
+  return fs::exists(file, unreadable);
+}
+
+/// Every cgroup with the io controller has io.stat; without CONFIG_BLK_CGROUP_IOCOST none has
+/// io.weight.
+base::Error why_none(const fs::path& directory) {
+  if (!is_there(directory)) return base::system_error(ENOENT, directory);
+  const std::string why = is_there(directory / "io.stat")
+                              ? "this kernel has no io.weight (CONFIG_BLK_CGROUP_IOCOST)"
+                              : "the io controller is not enabled for its cgroup";
+  return {ErrorCode::kUnavailable, why, 0};
+}
+
+/// Its first line is "default 100".
+base::Result<int> parse(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const auto weight = base::parse_number(line.substr(line.starts_with(kDefault) ? 8 : 0));
+  if (!weight) return base::fail(ErrorCode::kInternal, "io.weight: " + std::string(line));
+  return static_cast<int>(*weight);
+}
+
+}  // namespace
+
+base::Result<int> read_io_weight(const fs::path& directory) {
+  const auto text = base::read_file(directory / "io.weight");
+  if (text) return parse(*text);
+  if (text.error().code == ErrorCode::kGone) return unexpected(why_none(directory));
+  return unexpected(text.error());
+}
+
+bool has_io_controller(const fs::path& directory) {
+  fs::path top = directory;
+  while (is_there(top.parent_path() / "cgroup.controllers")) top = top.parent_path();
+  const auto text = base::read_file(top / "cgroup.controllers");
+  return text && (' ' + *text).find(" io") != std::string::npos;
+}
+
+}  // namespace ka::host

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/class_keeper.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "affinity/host/io_weight.hpp"
+
+namespace ka::line {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using policy::ThreadKey;
+
+bool is_final(const base::Error& error) {
+  return error.code != ErrorCode::kTransient && error.code != ErrorCode::kGone;
+}
+
+/// The thread ended during the write, and its number may be another one's by now: that one gets
+/// back what the number had before.
+Result<void> revert(const ClassWriters& writers, int tid, int before, int value) {
+  const auto now = writers.calls.nice(tid);
+  if (now && *now == value) (void)writers.calls.set_nice(tid, before);
+  return base::fail(ErrorCode::kGone, "the thread has ended");
+}
+
+/// I9: that the thread is one of its process is asked before the write, and its start time is read
+/// after it.
+Result<void> write_nice(const ClassWriters& writers, const ThreadKey& key, int before, int value) {
+  const auto& [pid, tid, start_time] = key;
+  if (!writers.calls.exists(pid, tid)) return base::fail(ErrorCode::kGone, "the thread has ended");
+  if (auto done = writers.calls.set_nice(tid, value); !done) return done;
+  const auto stat = writers.stats.read(pid, tid);
+  if (stat && stat->start_time == start_time) return {};
+  if (stat || stat.error().code == ErrorCode::kGone) return revert(writers, tid, before, value);
+  return base::fail(ErrorCode::kTransient, "cannot verify the thread's identity");
+}
+
+Result<void> kept(int value) {
+  return base::fail(ErrorCode::kTransient, "the kernel kept " + std::to_string(value));
+}
+
+Result<void> check(const Result<int>& now, int wanted) {
+  if (!now) return unexpected(now.error());
+  return *now == wanted ? Result<void>() : kept(*now);
+}
+
+}  // namespace
+
+// --- observe
+
+void ClassKeeper::observe(AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads,
+                          const std::string& cgroup, bool is_requested) {
+  cgroup_ = cgroup;
+  view_ = {};
+  std::erase_if(nices_, [&threads](const auto& entry) {
+    return std::ranges::find(threads, entry.first, &policy::ThreadFacts::key) == threads.end();
+  });
+  if (!is_requested && nices_.empty() && !weight_) return;
+  read_nices(calls, threads);
+  read_weight();
+}
+
+void ClassKeeper::read_nices(AffinityCalls& calls,
+                             const std::vector<policy::ThreadFacts>& threads) {
+  for (const policy::ThreadFacts& thread : threads) {
+    if (thread.role != policy::Role::kVcpu) continue;
+    const auto nice = calls.nice(thread.key.tid);
+    if (!nice && nice.error().code == ErrorCode::kGone) continue;
+    NiceView view{
+        .key = thread.key, .vcpu = thread.vcpu_index, .wanted = {}, .actual = {}, .problem = {}};
+    if (nice) view.actual = *nice;
+    view_.nice.push_back(std::move(view));
+  }
+}
+
+void ClassKeeper::read_weight() {
+  if (cgroup_.empty()) return;
+  if (const auto weight = host::read_io_weight(cgroup_)) view_.io_weight.actual = *weight;
+}
+
+void ClassKeeper::set_plan(policy::plan::ClassPlan plan) {
+  view_.requests = std::move(plan.requests);
+  for (NiceView& view : view_.nice) {
+    const auto wanted = plan.nice.find(view.vcpu);
+    view.wanted = wanted == plan.nice.end() ? std::nullopt : std::optional(wanted->second);
+  }
+  view_.io_weight.wanted = plan.io_weight;
+  evaluate();
+}
+
+/// What is known to stand in the way.
+void ClassKeeper::evaluate() {
+  const auto problem_of = [this](const std::string& name) {
+    const auto refused = refused_.find(name);
+    return refused == refused_.end() ? std::string() : refused->second;
+  };
+  for (NiceView& view : view_.nice) {
+    view.problem = view.wanted ? problem_of(view.name()) : "";
+    if (view.wanted && !view.actual) view.problem = "it cannot be read";
+  }
+  IoWeightView& weight = view_.io_weight;
+  weight.problem = weight.wanted ? problem_of(weight.name()) : "";
+  if (weight.wanted && cgroup_.empty()) weight.problem = "the sandbox has no cgroup of its own";
+}
+
+// --- apply
+
+/// What cannot be read is not written to: what it was could not be given back.
+bool ClassKeeper::prepare() {
+  bool is_new = false;
+  for (const NiceView& view : view_.nice) {
+    if (!view.drifted() || !view.actual || is_refused(view.name())) continue;
+    const state::SavedNice fresh{view.key, *view.actual, {}};
+    HeldNice& held = nices_.try_emplace(view.key, HeldNice{fresh, {}}).first->second;
+    is_new |= held.saved.ours.insert(*view.wanted).second;
+  }
+  const IoWeightView& weight = view_.io_weight;
+  if (!weight.drifted() || cgroup_.empty() || is_refused(weight.name())) return is_new;
+  if (weight_ && weight_->saved.directory != cgroup_) return is_new;  // given back first
+  if (!weight_) {
+    const int theirs = weight.actual.value_or(host::kDefaultIoWeight);
+    weight_ = HeldWeight{{cgroup_, theirs, {}}, {}};
+  }
+  return weight_->saved.ours.insert(*weight.wanted).second || is_new;
+}
+
+ClassWrites ClassKeeper::place(const ClassWriters& writers, Time now) {
+  ClassWrites writes;
+  in_time_ = answer_limit_.may_answer(now);
+  answers_ = unanswered_ = false;
+  for (NiceView& view : view_.nice) {
+    if (view.wanted) place_nice(writers, view, writes);
+  }
+  std::erase_if(nices_, [&](const auto& entry) {
+    const auto view = std::ranges::find(view_.nice, entry.first, &NiceView::key);
+    const bool is_wanted = view != view_.nice.end() && view->wanted;
+    return !is_wanted && give_back(writers, entry.second, writes);
+  });
+  place_weight(writers, writes);
+  if (answers_) answer_limit_.answered(now);
+  return writes;
+}
+
+/// One that another program keeps changing is written ever more rarely.
+bool ClassKeeper::may_write(const std::string& name, const std::optional<int>& written,
+                            const std::optional<int>& wanted, std::string& problem) {
+  if (is_refused(name)) return false;
+  if (written != wanted) return true;
+  answers_ |= in_time_;
+  if (in_time_) return true;
+  problem = "another program keeps changing it; reverted with back-off";
+  unanswered_ = true;
+  return false;
+}
+
+void ClassKeeper::place_nice(const ClassWriters& writers, NiceView& view, ClassWrites& writes) {
+  const auto held = nices_.find(view.key);
+  if (!view.drifted() || !view.actual || held == nices_.end()) return;
+  if (!may_write(view.name(), held->second.written, view.wanted, view.problem)) return;
+  auto done = write_nice(writers, view.key, *view.actual, *view.wanted);
+  if (done) {
+    held->second.written = view.wanted;
+    const auto now = writers.calls.nice(view.key.tid);
+    if (now) view.actual = *now;
+    done = check(now, *view.wanted);
+  }
+  if (!done) return fail(view.name(), view.problem, done.error(), writes);
+  ++writes.done;
+  view.problem.clear();
+}
+
+void ClassKeeper::place_weight(const ClassWriters& writers, ClassWrites& writes) {
+  IoWeightView& view = view_.io_weight;
+  const bool is_elsewhere = weight_ && weight_->saved.directory != cgroup_;
+  if (weight_ && (!view.wanted || is_elsewhere)) {
+    if (give_back(writers, *weight_, writes)) weight_.reset();
+    unanswered_ |= view.wanted.has_value();
+    return;
+  }
+  if (!weight_ || !view.drifted()) return;
+  if (!may_write(view.name(), weight_->written, view.wanted, view.problem)) return;
+  auto done = writers.cgroups.write_io_weight(cgroup_, *view.wanted);
+  if (done) {
+    weight_->written = view.wanted;
+    read_weight();
+    done = check(view.actual ? Result<int>(*view.actual)
+                             : base::fail(ErrorCode::kTransient, "it cannot be read"),
+                 *view.wanted);
+  }
+  if (!done) return fail(view.name(), view.problem, done.error(), writes);
+  ++writes.done;
+  view.problem.clear();
+}
+
+void ClassKeeper::fail(const std::string& name, std::string& problem, const base::Error& error,
+                       ClassWrites& writes) {
+  problem = error.message;
+  if (!is_final(error)) {
+    unanswered_ = true;
+    writes.failed += error.code == ErrorCode::kGone ? 0 : 1;
+    return;
+  }
+  refused_[name] = error.message;
+  writes.refused.push_back(name + " cannot be set: " + error.message);
+}
+
+// --- give back
+
+ClassWrites ClassKeeper::give_back(const ClassWriters& writers) {
+  ClassWrites writes;
+  unanswered_ = false;
+  std::erase_if(nices_,
+                [&](const auto& entry) { return give_back(writers, entry.second, writes); });
+  if (weight_ && give_back(writers, *weight_, writes)) weight_.reset();
+  refused_.clear();
+  return writes;
+}
+
+/// True: nothing of ours is there any more, or it is the kernel's last word.
+bool ClassKeeper::is_done(const Result<void>& done, const std::string& name, ClassWrites& writes) {
+  if (done) ++writes.done;
+  if (done || done.error().code == ErrorCode::kGone) return true;
+  std::string ignored;
+  fail(name, ignored, done.error(), writes);
+  return is_final(done.error());
+}
+
+bool ClassKeeper::give_back(const ClassWriters& writers, const HeldNice& held,
+                            ClassWrites& writes) {
+  const auto& [key, theirs, ours] = held.saved;
+  const auto now = writers.calls.nice(key.tid);
+  if (!now && now.error().code != ErrorCode::kGone) {
+    unanswered_ = true;
+    return false;
+  }
+  if (!now || *now == theirs || !ours.contains(*now)) return true;
+  const bool is_over =
+      is_done(write_nice(writers, key, *now, theirs),
+              "nice " + std::to_string(theirs) + " of thread " + std::to_string(key.tid), writes);
+  const auto view = std::ranges::find(view_.nice, key, &NiceView::key);
+  if (is_over && view != view_.nice.end()) view->actual = theirs;
+  return is_over;
+}
+
+bool ClassKeeper::give_back(const ClassWriters& writers, const HeldWeight& held,
+                            ClassWrites& writes) {
+  const auto& [directory, theirs, ours] = held.saved;
+  const auto now = host::read_io_weight(directory);
+  if (!now || *now == theirs || !ours.contains(*now)) return true;
+  const bool is_over = is_done(writers.cgroups.write_io_weight(directory, theirs),
+                               "block I/O weight " + std::to_string(theirs), writes);
+  if (is_over && directory == cgroup_) read_weight();
+  return is_over;
+}
+
+// --- drift
+
+void ClassKeeper::remember() {
+  left_.clear();
+  for (const NiceView& view : view_.nice) {
+    if (view.actual && nices_.contains(view.key)) left_[view.key] = *view.actual;
+  }
+  left_weight_ = weight_ ? view_.io_weight.actual : std::nullopt;
+}
+
+bool ClassKeeper::is_unchanged(AffinityCalls& calls, Time now) const {
+  if (unanswered_ && answer_limit_.may_answer(now)) return false;
+  return count_changed(calls) == 0;
+}
+
+int ClassKeeper::count_changed(AffinityCalls& calls) const {
+  const auto is_changed = [&calls](const auto& entry) {
+    const auto now = calls.nice(entry.first.tid);
+    return now && *now != entry.second;
+  };
+  const auto changed = static_cast<int>(std::ranges::count_if(left_, is_changed));
+  if (!left_weight_) return changed;
+  const auto weight = host::read_io_weight(cgroup_);
+  return changed + (weight && *weight != *left_weight_ ? 1 : 0);
+}
+
+// --- the state file
+
+state::SavedClasses ClassKeeper::saved() const {
+  state::SavedClasses saved;
+  for (const auto& [key, held] : nices_) saved.nices.push_back(held.saved);
+  if (weight_) saved.io_weight = weight_->saved;
+  return saved;
+}
+
+void ClassKeeper::restore(const state::SavedClasses& saved) {
+  for (const state::SavedNice& nice : saved.nices) nices_[nice.key] = {nice, {}};
+  if (saved.io_weight) weight_ = HeldWeight{*saved.io_weight, {}};
+}
+
+}  // namespace ka::line

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the resource classes of one sandbox's containers come to: the nice values of its vCPUs'
+// threads and the weight of its cgroup's block I/O. Actual, planned and original values of each.
+//
+// Other programs may write them, too; such writes are reverted with growing delays.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "affinity/host/cpuset_writer.hpp"
+#include "affinity/line/affinity_calls.hpp"
+#include "affinity/line/answer_limit.hpp"
+#include "affinity/line/views.hpp"
+#include "affinity/state/store.hpp"
+#include "base/result.hpp"
+#include "base/thread_stats.hpp"
+#include "policy/facts/sandbox.hpp"
+#include "policy/plan/resource_classes.hpp"
+
+namespace ka::line {
+
+/// What the keeper writes with.
+struct ClassWriters {
+  AffinityCalls& calls;
+  base::ThreadStats& stats;  ///< of the pass
+  host::CpusetWriter& cgroups;
+};
+
+/// What came of a round of writes.
+struct ClassWrites {
+  int done = 0;
+  int failed = 0;                    ///< for now
+  std::vector<std::string> refused;  ///< the reason, for each that will never be
+};
+
+class ClassKeeper {
+ public:
+  using Time = AnswerLimit::Time;
+
+  /// Reads what vCPU threads and the cgroup have, where a class is asked for or something of ours
+  /// is there. `cgroup`: the sandbox's own; empty: it has none.
+  void observe(AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads,
+               const std::string& cgroup, bool is_requested);
+  void set_plan(policy::plan::ClassPlan plan);
+
+  const ClassView& view() const { return view_; }
+
+  /// Records what will be written, with what is there now. True when that is new: it must be saved
+  /// before place(), for a restart to know it.
+  bool prepare();
+  /// Writes what the plan wants and prepare() has recorded. What it leaves alone is given back.
+  ClassWrites place(const ClassWriters& writers, Time now);
+  /// Gives back all that we wrote; what others wrote since stays.
+  ClassWrites give_back(const ClassWriters& writers);
+
+  /// Remembers the values as the line leaves them.
+  void remember();
+  /// False when something of ours differs from how the line left it, or it is time to try again.
+  bool is_unchanged(AffinityCalls& calls, Time now) const;
+  /// How many values that we wrote another program has changed.
+  int count_changed(AffinityCalls& calls) const;
+  /// What the kernel refused is tried again.
+  void retry_refused() { refused_.clear(); }
+
+  state::SavedClasses saved() const;
+  void restore(const state::SavedClasses& saved);
+
+ private:
+  /// What we have there: the record, and what we wrote since the daemon's start.
+  template <typename Saved>
+  struct Held {
+    Saved saved;
+    std::optional<int> written;
+  };
+  using HeldNice = Held<state::SavedNice>;
+  using HeldWeight = Held<state::SavedIoWeight>;
+
+  void read_nices(AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads);
+  void read_weight();
+  void evaluate();
+  bool is_refused(const std::string& name) const { return refused_.contains(name); }
+  bool may_write(const std::string& name, const std::optional<int>& written,
+                 const std::optional<int>& wanted, std::string& problem);
+  void place_nice(const ClassWriters& writers, NiceView& view, ClassWrites& writes);
+  void place_weight(const ClassWriters& writers, ClassWrites& writes);
+  bool give_back(const ClassWriters& writers, const HeldNice& held, ClassWrites& writes);
+  bool give_back(const ClassWriters& writers, const HeldWeight& held, ClassWrites& writes);
+  bool is_done(const base::Result<void>& done, const std::string& name, ClassWrites& writes);
+  void fail(const std::string& name, std::string& problem, const base::Error& error,
+            ClassWrites& writes);
+
+  ClassView view_;
+  std::string cgroup_;
+  std::map<policy::ThreadKey, HeldNice> nices_;
+  std::optional<HeldWeight> weight_;
+  std::map<policy::ThreadKey, int> left_;
+  std::optional<int> left_weight_;
+  std::map<std::string, std::string> refused_;  ///< why, by what was to be written
+  bool unanswered_ = false;  ///< something could be written and is not: try again when it is time
+  bool in_time_ = true, answers_ = false;  ///< of a round of writes
+  AnswerLimit answer_limit_;
+};
+
+}  // namespace ka::line

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What vCPUs and a sandbox get of the resource classes that containers ask for.
+#include "policy/plan/resource_classes.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/unit/policy/plan_scenario.hpp"
+
+using namespace scenario;
+
+namespace {
+
+constexpr const char* kScheduling = "scheduling-class.resource-policy.nri.io";
+constexpr const char* kBlockIo = "blockioclass.resource-policy.nri.io";
+
+const Topology kMachine = machine(1, 8, 1);
+
+ResourceClasses classes() {
+  return {.by_name = {{"fast", {.nice = -5, .io_weight = 500}},
+                      {"slow", {.nice = 10, .io_weight = {}}}},
+          .by_annotation = {ClassKind::kScheduling, ClassKind::kBlockIo}};
+}
+
+ClassPlan planned(const SandboxFacts& facts, const ClassAnnotations& annotations,
+                  const ResourceClasses& given = classes()) {
+  const NodeView view{kMachine, kMachine.online(), {}, {}};
+  return plan_classes(plan_sandbox(view, facts, at_home(), nullptr), facts.containers, annotations,
+                      given);
+}
+
+std::string of(const char* key, const std::string& container) {
+  return std::string(key) + "/container.name-" + container;
+}
+
+/// "a:shared b:granted"
+std::string answers(const ClassPlan& plan) {
+  std::string text;
+  for (const RequestedClass& request : plan.requests) {
+    text += (text.empty() ? "" : " ") + request.container + ':' +
+            (request.refusal ? std::string(refusal_name(*request.refusal)) : "granted");
+  }
+  return text;
+}
+
+using Nice = std::map<int, int>;
+
+}  // namespace
+
+TEST_CASE("a class is asked for by container, by pod, or for all, in this order") {
+  const std::string key = kScheduling;
+  ClassAnnotations annotations{
+      {key, "all"}, {key + "/pod", "pod"}, {key + "/container.app", "own"}};
+  const auto request = [&](const char* container) {
+    return requested_class_of(annotations, ClassKind::kScheduling, container).value_or("none");
+  };
+  CHECK(request("app") == "own");
+  CHECK(request("db") == "pod");
+  annotations.erase(key + "/pod");
+  CHECK(request("db") == "all");
+  annotations.erase(key);
+  CHECK(request("db") == "none");
+  CHECK_FALSE(requested_class_of(annotations, ClassKind::kBlockIo, "app"));
+}
+
+TEST_CASE("only these annotations ask for a class") {
+  CHECK(is_class_request("blockioclass.resource-policy.nri.io"));
+  CHECK(is_class_request("scheduling-class.resource-policy.nri.io/pod"));
+  CHECK(is_class_request("scheduling-class.resource-policy.nri.io/container.app"));
+  CHECK_FALSE(is_class_request("scheduling-class.resource-policy.nri.io/pods"));
+  CHECK_FALSE(is_class_request("scheduling-class.resource-policy.nri.ios"));
+  CHECK_FALSE(is_class_request("kata-affinity.io/environment"));
+}
+
+TEST_CASE("the vCPUs of a container get its nice value, and no other vCPU does") {
+  const auto facts = sandbox(5, {owner("a", "2-3"), owner("b", "5"), shared("c", "0-1")});
+  const ClassPlan plan =
+      planned(facts, {{of(kScheduling, "a"), "fast"}, {of(kScheduling, "b"), "slow"}});
+  CHECK(answers(plan) == "a:granted b:granted");
+  CHECK(plan.nice.size() == 3);
+  CHECK(std::ranges::count(plan.nice, -5, &Nice::value_type::second) == 2);
+  CHECK_FALSE(plan.io_weight);
+}
+
+TEST_CASE("containers that share vCPUs must agree") {
+  const auto facts = sandbox(2, {shared("a", "1-2"), shared("b", "1-2")});
+  CHECK(planned(facts, {{kScheduling, "slow"}}).nice == Nice{{0, 10}, {1, 10}});
+  const ClassPlan torn = planned(facts, {{of(kScheduling, "a"), "slow"}});
+  CHECK(torn.nice.empty());
+  CHECK(answers(torn) == "a:shared");
+}
+
+TEST_CASE("a sandbox gets the weight on which all its containers agree") {
+  auto facts = sandbox(3, {owner("a", "2-3"), shared("b", "0-1")});
+  CHECK(planned(facts, {{kBlockIo, "fast"}}).io_weight == 500);
+  const ClassPlan torn = planned(facts, {{of(kBlockIo, "a"), "fast"}});
+  CHECK_FALSE(torn.io_weight);
+  CHECK(answers(torn) == "a:shared");
+  facts.containers[1].exited = true;
+  CHECK(planned(facts, {{of(kBlockIo, "a"), "fast"}}).io_weight == 500);
+}
+
+TEST_CASE("a class that cannot be had is refused with the reason") {
+  const auto facts = sandbox(2, {owner("a", "2")});
+  CHECK(answers(planned(facts, {{kScheduling, "gold"}})) == "a:unknown");
+  CHECK(answers(planned(facts, {{kBlockIo, "slow"}})) == "a:no-value");
+  ResourceClasses closed = classes();
+  closed.by_annotation = {ClassKind::kBlockIo};
+  const ClassPlan plan = planned(facts, {{kScheduling, "fast"}, {kBlockIo, "fast"}}, closed);
+  CHECK(answers(plan) == "a:not-allowed a:granted");
+  CHECK(plan.nice.empty());
+  CHECK(plan.io_weight == 500);
+}
+
+TEST_CASE("a vCPU that serves no container keeps its nice value") {
+  const auto facts = sandbox(4, {owner("a", "2-3")});  // 2 more float
+  CHECK(planned(facts, {{kScheduling, "fast"}}).nice.size() == 2);
+  CHECK(planned(facts, {}) == ClassPlan{});
+}
