@@ -63,9 +63,9 @@ def remove_container(sandbox: str, container: str) -> None:
     call("DELETE", f"/v1/sandboxes/{sandbox}/containers/{container}")
 
 
-def put_sandbox(vm: Vm) -> None:
-    """Tells that `vm` is there."""
-    call("PUT", f"/v1/sandboxes/{vm.id}", {"vmm_pid": vm.pid, "pod_uid": f"uid-{vm.id}"})
+def put_sandbox(vm: Vm, annotations: dict[str, str] | None = None) -> None:
+    """Tells that `vm` is there, and of its pod's annotations."""
+    call("PUT", f"/v1/sandboxes/{vm.id}", {"vmm_pid": vm.pid, "pod_uid": f"uid-{vm.id}", "annotations": annotations or {}})
 
 
 def put_runc_pod(sandbox: str) -> None:
