@@ -25,7 +25,8 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
     const policy::ledger::Ledger& ledger;
 
     std::string operator()(const policy::ledger::PodSeen& e) const {
-      return e.vmm ? "VMM is process " + std::to_string(e.vmm->pid) : "no VM";
+      const auto& known = ledger.find(e.id)->vmm;  // an event need not repeat it
+      return known ? "VMM is process " + std::to_string(known->pid) : "no VM";
     }
     std::string operator()(const policy::ledger::PodGone&) const { return "removed"; }
     std::string operator()(const policy::ledger::ContainerSeen& e) const {

@@ -46,8 +46,11 @@ struct Scene {
   log::Log log{log::Level::kWarning, log_lines};
   board::Board board{clock};
   std::vector<NotificationKind> kinds;
-  board::Subscription all = board.feed().subscribe(
-      [this](const board::Notification& notification) { kinds.push_back(notification.kind); });
+  std::string last_text;
+  board::Subscription all = board.feed().subscribe([this](const board::Notification& notification) {
+    kinds.push_back(notification.kind);
+    last_text = notification.text;
+  });
   state::Store store{dir.path(), "boot", log};
   registry::Registry registry{store, board, log, clock};
 };
@@ -72,6 +75,24 @@ TEST_CASE("what PodResources said is current until kubelet's state or the driver
     scene.registry.fold({Source::kDra, PreparedSeen{{{"u1", CpuSet{6, 7}}}}});
   }
   CHECK_FALSE(scene.registry.has_current_resources());
+}
+
+TEST_CASE("an event that does not name the VMM again does not read as if there were none") {
+  Scene scene;
+  policy::ledger::PodSeen seen;
+  seen.id = "s1";
+  seen.vmm = policy::ProcessId{7, 1};
+  scene.registry.fold({Source::kApi, seen});
+  CHECK(scene.last_text == "VMM is process 7 (api)");
+
+  policy::ledger::PodSeen more;
+  more.id = "s1";
+  more.handler = "kata";
+  scene.registry.fold({Source::kApi, more});
+  CHECK(scene.last_text == "VMM is process 7 (api)");
+  more.id = "s2";
+  scene.registry.fold({Source::kApi, more});
+  CHECK(scene.last_text == "no VM (api)");
 }
 
 TEST_CASE("a refused claim is notified once, and again only after it was gone") {
