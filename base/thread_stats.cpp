@@ -38,7 +38,7 @@ bool is_want_of_descriptors(int number) { return number == EMFILE || number == E
 
 }  // namespace
 
-Result<void> ThreadStats::enter(int pid) {
+Result<void> ThreadStats::open_tasks(int pid) {
   if (pid_ == pid) return {};
   pid_ = 0;
   tasks_.reset();
@@ -56,7 +56,7 @@ Result<void> ThreadStats::enter(int pid) {
 
 Result<std::vector<int>> ThreadStats::threads(int pid) {
   pid_ = 0;  // a listing is read to its end once
-  if (const auto entered = enter(pid); !entered) return unexpected(entered.error());
+  if (const auto opened = open_tasks(pid); !opened) return unexpected(opened.error());
   return list_numbers_at(tasks_.get());
 }
 
@@ -66,7 +66,7 @@ Result<ThreadStat> ThreadStats::read(int pid, int tid) {
     if (stat) return stat;
     files_.erase(open);
   }
-  if (const auto entered = enter(pid); !entered) return unexpected(entered.error());
+  if (const auto opened = open_tasks(pid); !opened) return unexpected(opened.error());
   return read_anew(tid);
 }
 

@@ -28,7 +28,7 @@ class ThreadStats {
   Result<ThreadStat> read(int pid, int tid);
 
  private:
-  Result<void> enter(int pid);
+  Result<void> open_tasks(int pid);
   Result<ThreadStat> read_anew(int tid);
 
   std::filesystem::path proc_;

@@ -58,7 +58,7 @@ class FakeCpusets final : public host::CpusetWriter {
       std::ofstream(mount_ / name / "cpuset.mems.effective") << "0-1\n";
     }
     put(name, "cpuset.cpus", cpus);
-    follow(name);
+    update_effective(name);
   }
 
   CpuSet configured(const std::string& name) const { return get(name, "cpuset.cpus"); }
@@ -69,14 +69,14 @@ class FakeCpusets final : public host::CpusetWriter {
   std::function<void(const std::string&)> before_write, after_write;
 
  private:
-  void follow(const std::string& name) const {
+  void update_effective(const std::string& name) const {
     const CpuSet own = configured(name);
     const CpuSet bound =
         name.empty() ? own : effective(std::filesystem::path(name).parent_path().string());
     put(name, "cpuset.cpus.effective", own.intersects(bound) ? own & bound : bound);
     for (const auto& entry : std::filesystem::directory_iterator(mount_ / name)) {
       if (!std::filesystem::exists(entry.path() / "cpuset.cpus")) continue;
-      follow(entry.path().lexically_relative(mount_));
+      update_effective(entry.path().lexically_relative(mount_));
     }
   }
 

@@ -79,9 +79,9 @@ void add_ownership_facts(Facts& facts, const policy::ledger::Ledger& ledger,
                          const policy::ledger::PodRecord& pod) {
   for (const auto& [id, record] : pod.containers) {
     if (record.facts.cpus.empty()) continue;
-    const policy::ledger::Judgement judgement = ledger.judge(pod, record);
-    facts.add(messages::sentence(record.facts, judgement),
-              policy::ledger::basis_name(judgement.basis));
+    const policy::ledger::Ownership ownership = ledger.ownership_of(pod, record);
+    facts.add(messages::sentence(record.facts, ownership),
+              policy::ledger::basis_name(ownership.basis));
   }
 }
 

@@ -35,12 +35,12 @@ struct Tenant {
   const PodRecord& pod;
   const ContainerRecord& container;
   const registry::Reports::BySource& reports;
-  policy::ledger::Judgement judgement;
+  policy::ledger::Ownership ownership;
   bool uses = false;  ///< by what counts
   /// What made it an owner gives it the CPU no more: it keeps it until the runtime has updated it.
   bool kept = false;
 
-  bool owns() const { return uses && judgement.exclusive; }
+  bool owns() const { return uses && ownership.exclusive; }
 };
 
 /// Whether a source of the whole node gives the CPU to anyone; true for the bases that are no such
@@ -64,8 +64,8 @@ std::vector<Tenant> tenants_of(const line::Node& node, int cpu) {
       const auto& reports = node.registry.reports().of(id, container);
       const bool uses = record.facts.cpus.contains(cpu);
       if (!uses && std::ranges::none_of(reports, names)) continue;
-      Tenant tenant{pod, record, reports, node.ledger().judge(pod, record), uses};
-      tenant.kept = tenant.owns() && !is_given(node, tenant.judgement.basis, cpu);
+      Tenant tenant{pod, record, reports, node.ledger().ownership_of(pod, record), uses};
+      tenant.kept = tenant.owns() && !is_given(node, tenant.ownership.basis, cpu);
       tenants.push_back(tenant);
     }
   }
@@ -86,7 +86,7 @@ std::set<Basis> bases_of(const line::Node& node, const std::vector<Tenant>& tena
   std::set<Basis> bases;
   for (const Tenant& tenant : tenants) {
     const bool counts = tenant.uses && tenant.owns() == is_owned && !tenant.kept;
-    if (counts) bases.insert(tenant.judgement.basis);
+    if (counts) bases.insert(tenant.ownership.basis);
   }
   if (is_owned || !bases.empty()) return bases;
   if (!node.ledger().prepared().claims().empty()) return {Basis::kDra};
@@ -121,7 +121,7 @@ json::object node_report(const line::Node& node, Source source, const std::strin
 /// The spec itself decides, by the report that counts; or the API's word does; or the spec has not
 /// followed yet what a source of the whole node reports.
 bool decides(const Tenant& tenant, Source source, const std::set<Basis>& bases) {
-  const Basis basis = tenant.judgement.basis;
+  const Basis basis = tenant.ownership.basis;
   if (tenant.kept) return source == tenant.container.source;
   const bool by_spec = basis == Basis::kOperator || basis == Basis::kQuota ||
                        basis == Basis::kRequest || basis == Basis::kSet;
@@ -166,8 +166,8 @@ json::array owners_of(const line::Node& node, int cpu, const std::vector<Tenant>
   for (const Tenant& tenant : tenants) {
     if (!tenant.owns()) continue;
     json::object owner = owner_to_json(tenant.pod, tenant.container.facts);
-    owner["basis"] = policy::ledger::basis_name(tenant.judgement.basis);
-    owner["in_doubt"] = tenant.judgement.in_doubt;
+    owner["basis"] = policy::ledger::basis_name(tenant.ownership.basis);
+    owner["in_doubt"] = tenant.ownership.in_doubt;
     owner["text"] = messages::container_of_pod(tenant.pod, tenant.container.facts);
     owners.push_back(std::move(owner));
   }
@@ -220,7 +220,7 @@ std::string_view state_of(const line::Node& node, int cpu, bool is_owned) {
 
 /// Absent: since before the start.
 std::optional<Report::Time> since(const line::Node& node, int cpu) {
-  const auto changed = node.registry.ownership().last_change(cpu);
+  const auto changed = node.registry.ownership_times().last_change(cpu);
   if (!changed) return std::nullopt;
   return node.clock.wall() -
          std::chrono::duration_cast<Report::Time::duration>(node.clock.now() - *changed);
@@ -232,7 +232,7 @@ json::object explain_cpu(const line::Node& node, int cpu) {
   const std::vector<Tenant> tenants = tenants_of(node, cpu);
   json::array owners = owners_of(node, cpu, tenants);
   const bool in_doubt = std::ranges::any_of(
-      tenants, [](const Tenant& tenant) { return tenant.uses && tenant.judgement.in_doubt; });
+      tenants, [](const Tenant& tenant) { return tenant.uses && tenant.ownership.in_doubt; });
   return {{"cpu", cpu},
           {"state", state_of(node, cpu, !owners.empty())},
           {"in_doubt", in_doubt},

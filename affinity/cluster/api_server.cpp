@@ -106,7 +106,7 @@ Result<void> ApiServer::watch(const std::string& version, Pause& pause,
   const ApiRequest request{watch_request(node_, version, kWatchSeconds)};
   const auto with = fields(request);
   if (!with) return unexpected(with.error());
-  const auto ended = tls::follow(server(), request.request, *with, kSilence, handle);
+  const auto ended = tls::stream_lines(server(), request.request, *with, kSilence, handle);
   if (!ended) return unexpected(ended.error());
   pause = ended->retry_after;
   if (!is_success(ended->status)) return unexpected(refusal(*ended));

@@ -24,15 +24,15 @@ constexpr auto kLongestWanted = 5min;
 void PodWatch::run(const std::function<void(std::chrono::milliseconds)>& sleep) {
   base::Backoff backoff(kBetween, kLongest);
   for (;;) {
-    const auto followed = follow();
-    if (followed) {
+    const auto ended = list_and_watch();
+    if (ended) {
       backoff.reset();
     } else {
-      log_.warning("pods of this node: " + followed.error().message, {{"kind", "watch"}});
+      log_.warning("pods of this node: " + ended.error().message, {{"kind", "watch"}});
     }
     const std::chrono::milliseconds wanted =
         std::min<ApiServer::Pause>(std::exchange(pause_, 0s), kLongestWanted);
-    sleep(followed ? kBetween : std::max(backoff.next(), wanted));
+    sleep(ended ? kBetween : std::max(backoff.next(), wanted));
   }
 }
 
@@ -41,7 +41,7 @@ Pods PodWatch::pods() const {
   return pods_;
 }
 
-Result<void> PodWatch::follow() {
+Result<void> PodWatch::list_and_watch() {
   if (is_outdated_) {
     if (auto listed = list(); !listed) return listed;
     is_outdated_ = false;

@@ -29,7 +29,7 @@ class PodWatch {
  private:
   base::Result<void> list();
   base::Result<void> watch();
-  base::Result<void> follow();
+  base::Result<void> list_and_watch();
   base::Result<void> apply(std::string_view line);
 
   const ApiServer& server_;

@@ -25,7 +25,7 @@ Reporter::Reporter(const Settings& settings, Dependencies with)
     : settings_(settings),
       with_(std::move(with)),
       outbox_(with_.clock, settings.marks_node),
-      judge_(with_.clock),
+      health_(with_.clock),
       pace_(with_.clock, settings.pace, with_.random(settings.pace)),
       backoff_(milliseconds(settings.pace), kLongestPause),
       poll_due_(with_.clock.now()),
@@ -55,10 +55,10 @@ void Reporter::poll() {
   auto view = with_.daemon.view();
   if (!view) {
     with_.log.warning(view.error().message, {{"kind", "daemon"}});
-    if (judge_.is_away()) outbox_.update_away();
+    if (health_.is_away()) outbox_.update_away();
     return;
   }
-  judge_.record_answer();
+  health_.record_answer();
   outbox_.update(std::move(view->sandboxes), view->drifts, with_.watch.pods());
   if (settings_.reports_classes) report_classes();
   if (with_.clock.now() >= verify_due_) verify();
@@ -85,21 +85,21 @@ void Reporter::verify() {
   const auto state = with_.daemon.verify();
   if (!state) with_.log.warning(state.error().message, {{"kind", "daemon"}});
   const NodeState reading = state.value_or(NodeState::kUnknown);
-  judge_.record(reading);
+  health_.record(reading);
   // The next look decides whether it stays.
   if (reading != NodeState::kBroken) verify_due_ = with_.clock.now() + kBetweenVerifications;
 }
 
 /// No load on the API server, so it has no pace.
 void Reporter::write_feature() {
-  const auto state = settings_.withdraws ? std::nullopt : judge_.state();
+  const auto state = settings_.withdraws ? std::nullopt : health_.state();
   if (!with_.feature_file || (!state && !settings_.withdraws)) return;
   const auto done = with_.feature_file->write(state);
   if (!done) with_.log.warning(done.error().message, {{"kind", "feature-file"}});
 }
 
 void Reporter::write_one() {
-  const auto write = outbox_.next(judge_.state(), with_.watch.pods());
+  const auto write = outbox_.next(health_.state(), with_.watch.pods());
   if (!write) return;
   pace_.spend();
   const auto attempt = with_.server.write(*write);

@@ -62,7 +62,7 @@ class Reporter {
   Settings settings_;
   Dependencies with_;
   Outbox outbox_;
-  NodeJudge judge_;
+  NodeHealth health_;
   Pace pace_;
   base::Backoff backoff_;
   base::Clock::Time poll_due_, verify_due_, recheck_due_;

@@ -110,7 +110,7 @@ class Imports {
  public:
   Imports(const fs::path& root, Entries& entries) : root_(root), entries_(entries) {}
 
-  void follow(const fs::path& importer, const std::vector<std::string>& patterns) {
+  void merge_imports(const fs::path& importer, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
       for (const fs::path& file : matching(below(root_, importer, pattern))) merge(file);
     }
@@ -123,7 +123,7 @@ class Imports {
     if (!entries) return;
     const auto patterns = imports_of(*entries);
     merge_over(entries_, std::move(*entries));
-    follow(file, patterns);
+    merge_imports(file, patterns);
   }
 
   const fs::path& root_;
@@ -155,7 +155,7 @@ base::Result<Containerd> read_containerd(const fs::path& root) {
   }
   const auto patterns = imports_of(*entries);
   found.imports_conf_d = covers_conf_d(patterns);
-  Imports(root, *entries).follow(file, patterns);
+  Imports(root, *entries).merge_imports(file, patterns);
   found.handlers = handlers_of(*entries);
   return found;
 }

@@ -44,7 +44,7 @@ ContainerFiles::ContainerFiles(fs::path directory, line::Line& line, board::Boar
       [this](const board::Notification& notification) { handle(notification); });
   guests_ = board.feed().subscribe(
       board::NotificationKind::kGuestChanged,
-      [this](const board::Notification& changed) { follow(changed.sandbox); });
+      [this](const board::Notification& changed) { update(changed.sandbox); });
 }
 
 void ContainerFiles::adopt() {
@@ -86,7 +86,7 @@ base::Result<void> ContainerFiles::make_folder(const fs::path& folder) const {
 }
 
 /// While no agent answers in the guest, containers stay where they were.
-void ContainerFiles::follow(const std::string& sandbox) {
+void ContainerFiles::update(const std::string& sandbox) {
   const auto found = files_.find(sandbox);
   const auto view = line_.node().view(sandbox);
   if (found == files_.end() || !view || !view->guest || !view->guest->report) return;

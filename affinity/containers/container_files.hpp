@@ -46,7 +46,7 @@ class ContainerFiles {
   using Containers = std::map<std::string, Texts>;   ///< what each has in its files
 
   void adopt();
-  void follow(const std::string& sandbox);
+  void update(const std::string& sandbox);
   base::Result<void> make_folder(const std::filesystem::path& folder) const;
   void write(const line::SandboxView& view, const std::string& container, Texts& written) const;
   void handle(const board::Notification& notification);

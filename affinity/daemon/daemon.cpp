@@ -116,7 +116,7 @@ class Daemon {
     make_sources();
     if (manager_) start_manager();
     pin_changes_ = board_.feed().subscribe(board::NotificationKind::kOverrideChanged,
-                                           [this](const auto&) { follow_pins(); });
+                                           [this](const auto&) { schedule_pin_end(); });
     router_.set_measure([this](const std::string& sandbox, const guest::LatencyRequest& request,
                                auto done) { guests_->measure(sandbox, request, std::move(done)); });
     router_.set_query([this](auto answered) { sources_->query_for_verify(std::move(answered)); });
@@ -258,23 +258,23 @@ class Daemon {
 
   void check_drift() {
     reserve_.refill();
-    follow_machine();
+    update_topology();
     line_.check_drift();
-    follow_pins();
+    schedule_pin_end();
     watches_.refresh();
     memory_.refresh();
     if (sources_) sources_->refresh();
   }
 
   /// Pins of an earlier daemon come back without an event, some of them late.
-  void follow_pins() {
+  void schedule_pin_end() {
     const auto next = requests_.next_pin_end();
     if (!next) return pins_.cancel();
     pins_.at(*next, [this] { requests_.end_pins(); });
   }
 
   /// CPUs may be plugged or taken offline at any time.
-  void follow_machine() {
+  void update_topology() {
     const auto changed = host::changed_topology(options_.topology, node_.topology.online());
     if (!changed) return;
     line_.change_topology(*changed);

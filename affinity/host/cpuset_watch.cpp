@@ -47,7 +47,7 @@ void CpusetWatch::drop(const std::string& directory, int watch) {
   watches_.erase(directory);
 }
 
-base::Result<void> CpusetWatch::follow(const std::set<std::string>& directories) {
+base::Result<void> CpusetWatch::watch_only(const std::set<std::string>& directories) {
   const auto known = watches_;
   for (const auto& [directory, watch] : known) {
     if (!directories.contains(directory)) drop(directory, watch);

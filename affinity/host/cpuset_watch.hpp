@@ -29,7 +29,7 @@ class CpusetWatch {
   /// One system call a directory, also for those known: cgroupfs reports nothing when a directory
   /// is removed (its inode keeps its link count, so there is no IN_IGNORED), and one made anew
   /// under the same name is another one.
-  base::Result<void> follow(const std::set<std::string>& directories);
+  base::Result<void> watch_only(const std::set<std::string>& directories);
 
   /// The directories that were written to since the last call: their cpuset, or which tasks are in
   /// them, since the kernel sets a task's mask anew when it is moved (cpuset_attach()). All of them

@@ -45,13 +45,13 @@ class Walk {
       : mount_(cgroups.mount()), version_(cgroups.version()), cpus_(cpus) {}
 
   Tenants release() {
-    enter(mount_, cpus_);
+    visit(mount_, cpus_);
     std::ranges::sort(tenants_.list, {}, &Tenant::directory);
     return std::move(tenants_);
   }
 
  private:
-  void enter(const fs::path& directory, const CpuSet& above);
+  void visit(const fs::path& directory, const CpuSet& above);
   CpuSet allowed(const fs::path& directory, const CpuSet& above);
   void add_threads(const fs::path& directory, const CpuSet& cpus);
   void record(const base::Error& error);
@@ -63,7 +63,7 @@ class Walk {
 };
 
 /// `above`: of the CPUs asked about, those that the cgroup above allows.
-void Walk::enter(const fs::path& directory, const CpuSet& above) {
+void Walk::visit(const fs::path& directory, const CpuSet& above) {
   const CpuSet cpus = allowed(directory, above);
   if (cpus.empty()) return;
   add_threads(directory, cpus);
@@ -73,7 +73,7 @@ void Walk::enter(const fs::path& directory, const CpuSet& above) {
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     std::error_code ignored;
     if (entries->is_directory(ignored) && !entries->is_symlink(ignored)) {
-      enter(entries->path(), cpus);
+      visit(entries->path(), cpus);
     }
   }
   if (error) record(base::system_error(error.value(), directory.string()));

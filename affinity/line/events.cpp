@@ -37,7 +37,7 @@ Line::Changes Line::fold(const std::vector<Event>& events) {
     const Change change = fold(event);
     if (!change.any) continue;
     changes.pods.insert(change.sandbox);
-    changes.pods.insert(change.rejudged.begin(), change.rejudged.end());
+    changes.pods.insert(change.ownership_changed.begin(), change.ownership_changed.end());
     if (!change.only_widens) changes.narrowed.insert(change.sandbox);
     changes.exclusive_map |= change.exclusive_map;
     changes.taken |= change.taken;
@@ -57,7 +57,7 @@ Change Line::fold(const Event& event) {
     dead_.erase(sandbox->id());
   }
   Change change = node_.registry.fold(event);
-  if (change.any) follow_record(change.sandbox);
+  if (change.any) add_or_remove_sandbox(change.sandbox);
   return change;
 }
 

@@ -109,7 +109,7 @@ Outcome Line::end_dead_sandboxes() {
     bool map_changed = false;
     for (const std::string& id : std::exchange(dead_, {})) {
       map_changed |= node_.registry.end(id).exclusive_map;
-      follow_record(id);
+      add_or_remove_sandbox(id);
     }
     if (map_changed) outcome += run(changed_by_map(node_, {}, unfinished_));
   }
@@ -133,7 +133,7 @@ Outcome Line::level() {
 }
 
 /// Makes or drops the sandbox of a pod's record.
-void Line::follow_record(const std::string& pod) {
+void Line::add_or_remove_sandbox(const std::string& pod) {
   if (const policy::ledger::PodRecord* record = node_.registry.find(pod)) {
     node_.sandboxes.add(*record);
   } else {

@@ -112,7 +112,7 @@ class Line {
   enum class Trigger { kCheck, kCgroupWritten };
   Outcome repair(const Affected& sandboxes, Trigger trigger = Trigger::kCheck);
   int report_drift(const Affected& sandboxes, Trigger trigger);
-  void follow_record(const std::string& pod);
+  void add_or_remove_sandbox(const std::string& pod);
 
   // Events (events.cpp).
   Changes fold(const std::vector<policy::ledger::Event>& events);

@@ -82,12 +82,12 @@ Finding not_compared(const std::string& why) {
 /// What kubelet gave to a container, by whichever of its two sources counts; empty: nothing.
 CpuSet given_by_kubelet(const policy::ledger::Ledger& ledger, const PodRecord& pod,
                         const ContainerRecord& container) {
-  const auto judgement = ledger.judge(pod, container);
-  if (!judgement.exclusive) return {};
-  if (judgement.basis == Basis::kKubelet) {
+  const auto ownership = ledger.ownership_of(pod, container);
+  if (!ownership.exclusive) return {};
+  if (ownership.basis == Basis::kKubelet) {
     return claimed(ledger, pod.pod_uid, container.facts.name);
   }
-  if (judgement.basis != Basis::kPodResources) return {};
+  if (ownership.basis != Basis::kPodResources) return {};
   const Assignment* assigned = ledger.assignments().find(pod.pod_name, container.facts.name);
   return assigned == nullptr ? CpuSet{} : assigned->cpus;
 }

@@ -159,8 +159,8 @@ void Verifier::check_owners() {
   if (node_.cgroups && owns_beside_sandboxes(ledger)) {
     tenants = host::tenants_of(*node_.cgroups, node_.topology.all());
   }
-  const auto past_grace =
-      node_.registry.ownership().older_than(ledger.exclusive(), kGraceOfOthers, node_.clock.now());
+  const auto past_grace = node_.registry.ownership_times().older_than(
+      ledger.exclusive(), kGraceOfOthers, node_.clock.now());
   const OwnersContext context{ledger, tenants, past_grace, node_.registry.has_current_resources(),
                               why_unanswered(node_.board)};
   for (Finding& finding : evaluate_owners(context)) {
@@ -180,7 +180,7 @@ void Verifier::check_others() {
     for (const auto& thread : sandbox->seen().threads) ours.insert(thread.key.tid);
   }
   const auto past_grace =
-      node_.registry.ownership().older_than(owned, kGraceOfOthers, node_.clock.now());
+      node_.registry.ownership_times().older_than(owned, kGraceOfOthers, node_.clock.now());
   for (Finding& finding : evaluate_others(host::tenants_of(*node_.cgroups, owned),
                                           {node_.ledger(), node_.calls, ours, past_grace})) {
     report_.findings.push_back(std::move(finding));

@@ -43,7 +43,7 @@ void MemoryKeeper::handle(const board::Notification& notification) {
     if (id.empty()) {
       refresh();
     } else {
-      follow(id);
+      update(id);
     }
   });
 }
@@ -52,14 +52,14 @@ void MemoryKeeper::refresh_now(const std::string& id) {
   const auto found = kept_.find(id);
   const bool is_busy = found != kept_.end() && found->second.due == base::Clock::Time::max();
   if (found != kept_.end() && !is_busy) found->second.due = {};
-  follow(id);
+  update(id);
 }
 
 void MemoryKeeper::refresh() {
-  for (const std::string& id : line_.node().sandbox_ids()) follow(id);
+  for (const std::string& id : line_.node().sandbox_ids()) update(id);
 }
 
-void MemoryKeeper::follow(const std::string& id) {
+void MemoryKeeper::update(const std::string& id) {
   const auto view = line_.node().view(id);
   if (!view) {
     if (kept_.erase(id) > 0) jobs_.cancel(id);

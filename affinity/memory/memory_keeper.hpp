@@ -57,7 +57,7 @@ class MemoryKeeper {
   };
 
   void handle(const board::Notification& notification);
-  void follow(const std::string& id);
+  void update(const std::string& id);
   void submit(const std::string& id, const Request& request);
 
   boost::asio::io_context& io_;

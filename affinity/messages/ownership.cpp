@@ -7,10 +7,10 @@ namespace ka::messages {
 namespace {
 
 using policy::ledger::Basis;
-using policy::ledger::Judgement;
+using policy::ledger::Ownership;
 
-std::string reason(const Judgement& judgement) {
-  switch (judgement.basis) {
+std::string reason(const Ownership& ownership) {
+  switch (ownership.basis) {
     case Basis::kOperator:
       return "set through the API";
     case Basis::kKubelet:
@@ -18,7 +18,7 @@ std::string reason(const Judgement& judgement) {
     case Basis::kManaged:
       return "kata-affinity gave them to it";
     case Basis::kDra:
-      return judgement.exclusive ? "dra-driver-cpu has prepared its claims"
+      return ownership.exclusive ? "dra-driver-cpu has prepared its claims"
                                  : "dra-driver-cpu gives out this node's CPUs, and has prepared no "
                                    "claim for it";
     case Basis::kPodResources:
@@ -30,7 +30,7 @@ std::string reason(const Judgement& judgement) {
     case Basis::kRequest:
       return "no quota, and its request equals its set, which no other container has";
     case Basis::kSet:
-      return judgement.in_doubt ? "neither quota nor request is known"
+      return ownership.in_doubt ? "neither quota nor request is known"
                                 : "its quota and request do not cover its set, or others have "
                                   "that set";
   }
@@ -39,11 +39,11 @@ std::string reason(const Judgement& judgement) {
 
 }  // namespace
 
-std::string sentence(const policy::ContainerFacts& container, const Judgement& judgement) {
+std::string sentence(const policy::ContainerFacts& container, const Ownership& ownership) {
   const std::string name = container.name.empty() ? "" : " (" + container.name + ')';
   return "container " + container.id + name +
-         (judgement.exclusive ? " owns its CPUs: " : " shares its CPUs: ") + reason(judgement) +
-         (judgement.in_doubt ? "; uncertain: kubelet does not report it" : "");
+         (ownership.exclusive ? " owns its CPUs: " : " shares its CPUs: ") + reason(ownership) +
+         (ownership.in_doubt ? "; uncertain: kubelet does not report it" : "");
 }
 
 std::string sentence(const policy::ledger::Assignment& assignment,

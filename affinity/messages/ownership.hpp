@@ -6,13 +6,13 @@
 
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/event.hpp"
-#include "policy/ledger/judgement.hpp"
+#include "policy/ledger/ownership.hpp"
 
 namespace ka::messages {
 
 /// "container c1 (app) owns its CPUs: its quota equals its set, which no other pod has".
 std::string sentence(const policy::ContainerFacts& container,
-                     const policy::ledger::Judgement& judgement);
+                     const policy::ledger::Ownership& ownership);
 
 /// "container app has 2 devices of nvidia.com/gpu near node 1".
 std::string sentence(const policy::ledger::Assignment& assignment,

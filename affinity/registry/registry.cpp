@@ -50,7 +50,7 @@ Registry::Registry(state::Store& store, board::Board& board, const log::Log& log
       board_(board),
       log_(log),
       clock_(clock),
-      ownership_(clock.now()),
+      ownership_times_(clock.now()),
       files_(store, board) {
   subscribe();
 }
@@ -60,11 +60,11 @@ void Registry::subscribe() {
   const auto on = [this](NotificationKind kind, auto handle) {
     subscriptions_.push_back(board_.feed().subscribe(kind, std::move(handle)));
   };
-  const auto follow_sources = [this](const board::Notification&) {
+  const auto update_connected = [this](const board::Notification&) {
     for (const auto& [source, view] : board_.sources()) ledger_.set_connected(source, view.up);
   };
-  on(NotificationKind::kSourceUp, follow_sources);
-  on(NotificationKind::kSourceDown, follow_sources);
+  on(NotificationKind::kSourceUp, update_connected);
+  on(NotificationKind::kSourceDown, update_connected);
   on(NotificationKind::kGuestWritten,
      [this](const board::Notification& writes) { files_.save_guest(writes.sandbox); });
 }
@@ -80,15 +80,15 @@ Change Registry::fold(const Event& event) {
   ++board_.counters().events[std::string(source_name(event.source))];
   if (!is_admitted(event)) return {};
   Change change = apply(event);
-  follow_gate(event);
+  update_gate(event);
   if (!change.any) return change;
   const bool is_whole = std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
                         std::holds_alternative<policy::ledger::PreparedSeen>(event.body);
   if (is_whole) current_resources_ = false;
-  follow_record(change.sandbox);
+  add_or_remove_sandbox(change.sandbox);
   board_.notify(event, change.sandbox, messages::event_text(event, ledger_));
-  follow_contests(change);
-  follow_refused(change.sandbox);
+  notify_of_contests(change);
+  notify_of_refused(change.sandbox);
   return change;
 }
 
@@ -98,15 +98,15 @@ Change Registry::apply(const Event& event) {
   const policy::CpuSet contested = ledger_.contested();
   Change change = ledger_.apply(event);
   if (!change.exclusive_map) return change;
-  ownership_.record_taken(change.taken, clock_.now());
-  ownership_.record_changed(change.taken | difference(owned, ledger_.exclusive()) |
-                                difference(contested, ledger_.contested()),
-                            clock_.now());
+  ownership_times_.record_taken(change.taken, clock_.now());
+  ownership_times_.record_changed(change.taken | difference(owned, ledger_.exclusive()) |
+                                      difference(contested, ledger_.contested()),
+                                  clock_.now());
   return change;
 }
 
 /// Notifies of contests that began or ended, and of each contender that joins one.
-void Registry::follow_contests(const Change& change) {
+void Registry::notify_of_contests(const Change& change) {
   const PodRecord* pod = ledger_.find(change.sandbox);
   const bool within = pod != nullptr && !policy::ledger::contested_within(*pod).empty();
   if (!change.exclusive_map && !within && contests_.empty()) return;
@@ -123,7 +123,7 @@ void Registry::follow_contests(const Change& change) {
 
 /// Notifies of each container that begins to name a claim which is not its own. An event of one pod
 /// concerns its containers alone; "" is the node as a whole.
-void Registry::follow_refused(const std::string& pod) {
+void Registry::notify_of_refused(const std::string& pod) {
   auto now = pod.empty() ? policy::ledger::refused_claims(ledger_)
                          : policy::ledger::refused_claims(ledger_, pod);
   for (const policy::ledger::RefusedClaims& refused : now) {
@@ -155,15 +155,15 @@ void Registry::refuse_vmm(const PodSeen& seen, const PodRecord& holder, Source s
 
 Change Registry::end(const std::string& sandbox) {
   Change change = apply({Source::kState, policy::ledger::PodGone{sandbox}});
-  follow_record(sandbox);
+  add_or_remove_sandbox(sandbox);
   board_.notify(NotificationKind::kSandboxEnded, sandbox, "VMM exited");
-  follow_contests(change);
-  follow_refused(sandbox);
+  notify_of_contests(change);
+  notify_of_refused(sandbox);
   return change;
 }
 
 /// Makes or drops what is kept beside the ledger's record of a pod. "" is the node as a whole.
-void Registry::follow_record(const std::string& pod) {
+void Registry::add_or_remove_sandbox(const std::string& pod) {
   const PodRecord* record = ledger_.find(pod);
   if (record != nullptr) {
     if (record->vmm) board_.add_sandbox(pod);
@@ -175,7 +175,7 @@ void Registry::follow_record(const std::string& pod) {
 
 // --- the start
 
-void Registry::follow_gate(const Event& event) {
+void Registry::update_gate(const Event& event) {
   if (gate_.may_widen()) return;
   if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     step_gate([&] { gate_.pod_reported(seen->sandbox); });

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "affinity/board/board.hpp"
-#include "affinity/registry/ownership.hpp"
+#include "affinity/registry/ownership_times.hpp"
 #include "affinity/registry/reports.hpp"
 #include "affinity/registry/state_files.hpp"
 #include "affinity/state/store.hpp"
@@ -42,7 +42,7 @@ class Registry {
   const policy::ledger::Ledger& ledger() const { return ledger_; }
   /// Null: not known. Valid until the next change.
   const policy::ledger::PodRecord* find(std::string_view pod) const { return ledger_.find(pod); }
-  const Ownership& ownership() const { return ownership_; }
+  const OwnershipTimes& ownership_times() const { return ownership_times_; }
   /// What each source said of whose CPUs are whose, and when.
   const Reports& reports() const { return reports_; }
   /// PodResources has answered since kubelet's state last changed: the two can be compared.
@@ -92,12 +92,12 @@ class Registry {
   bool is_admitted(const policy::ledger::Event& event) const;
   void refuse_vmm(const policy::ledger::PodSeen& seen, const policy::ledger::PodRecord& holder,
                   policy::ledger::Source source);
-  void follow_gate(const policy::ledger::Event& event);
+  void update_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);
   policy::ledger::Change apply(const policy::ledger::Event& event);
-  void follow_contests(const policy::ledger::Change& change);
-  void follow_refused(const std::string& pod);
-  void follow_record(const std::string& pod);
+  void notify_of_contests(const policy::ledger::Change& change);
+  void notify_of_refused(const std::string& pod);
+  void add_or_remove_sandbox(const std::string& pod);
 
   state::Store& store_;
   board::Board& board_;
@@ -107,7 +107,7 @@ class Registry {
   policy::ledger::StartGate gate_;
   bool opened_ = false;
   bool current_resources_ = false;
-  Ownership ownership_;
+  OwnershipTimes ownership_times_;
   Reports reports_;
   std::vector<policy::ledger::Contest> contests_;
   std::vector<policy::ledger::RefusedClaims> refused_;

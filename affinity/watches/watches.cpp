@@ -73,14 +73,14 @@ void Watches::handle(const board::Notification& notification) {
   if (notification.sandbox.empty()) return;
   const bool rechecks = needs_rechecks(notification.kind);
   boost::asio::post(io_, [this, id = notification.sandbox, rechecks] {
-    follow(id);
+    update(id);
     if (rechecks) begin_rechecks(id);
   });
 }
 
 void Watches::refresh() {
   for (const std::string& id : line_.node().sandbox_ids()) {
-    follow(id);
+    update(id);
     const auto view = line_.node().view(id);
     const auto found = watches_.find(id);
     if (!view || found == watches_.end()) continue;
@@ -88,13 +88,13 @@ void Watches::refresh() {
       if (found->second.monitor) found->second.monitor->refresh();
     }
   }
-  follow_cgroups();
+  watch_cgroups();
 }
 
-void Watches::follow(const std::string& id) {
+void Watches::update(const std::string& id) {
   const auto view = line_.node().view(id);
   if (!view) {
-    if (watches_.erase(id) > 0) follow_cgroups_soon();
+    if (watches_.erase(id) > 0) watch_cgroups_soon();
     return;
   }
   Watch& watch = watches_.try_emplace(id, io_, clock_).first->second;
@@ -105,14 +105,14 @@ void Watches::follow(const std::string& id) {
     watch.probe = {.sandbox = id, .command_line = command_line_of(roots_, vmm), .run = roots_.run};
     search_monitor(watch);
   }
-  if (!watch.exit.is_open()) follow_exit(id, watch);
-  follow_monitor(id, watch, view->pod);
-  if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) follow_cgroups_soon();
+  if (!watch.exit.is_open()) watch_exit(id, watch);
+  update_monitor(id, watch, view->pod);
+  if (std::exchange(watch.cgroup, view->cgroup) != view->cgroup) watch_cgroups_soon();
 }
 
 /// A pidfd stays with its process, which is the VMM if it still has the number once the pidfd is
 /// open. What fails now is retried with the next observation.
-void Watches::follow_exit(const std::string& id, Watch& watch) {
+void Watches::watch_exit(const std::string& id, Watch& watch) {
   const policy::ProcessId vmm = watch.vmm;
   base::Fd process(open_pidfd(vmm.pid));
   const bool ended = !process && errno == ESRCH;
@@ -130,21 +130,21 @@ void Watches::follow_exit(const std::string& id, Watch& watch) {
 }
 
 /// Once for all that change in one turn of the loop: many sandboxes may come at once.
-void Watches::follow_cgroups_soon() {
+void Watches::watch_cgroups_soon() {
   if (std::exchange(cgroups_stale_, true)) return;
-  boost::asio::post(io_, [this] { follow_cgroups(); });
+  boost::asio::post(io_, [this] { watch_cgroups(); });
 }
 
-void Watches::follow_cgroups() {
+void Watches::watch_cgroups() {
   cgroups_stale_ = false;
   if (!cgroups_) return;
   std::set<std::string> directories;
   for (const auto& [id, watch] : watches_) {
     if (!watch.cgroup.empty()) directories.insert(watch.cgroup);
   }
-  if (const auto followed = cgroups_->follow(directories); !followed) {
+  if (const auto watched = cgroups_->watch_only(directories); !watched) {
     log_.warning("cannot watch a cgroup; only the drift check reads it",
-                 {{"reason", followed.error().message}});
+                 {{"reason", watched.error().message}});
   }
 }
 
@@ -178,7 +178,7 @@ void Watches::search_monitor(Watch& watch) {
 }
 
 /// Its socket may come after the VMM: it is searched whenever something happens to the sandbox.
-void Watches::follow_monitor(const std::string& id, Watch& watch,
+void Watches::update_monitor(const std::string& id, Watch& watch,
                              const policy::ledger::PodRecord& pod) {
   watch.probe.by_operator = pod.source == policy::ledger::Source::kApi;
   if (watch.probe.named_socket != pod.qmp_socket) {

@@ -70,14 +70,14 @@ class Watches {
   };
 
   void handle(const board::Notification& notification);
-  void follow(const std::string& id);
-  void follow_exit(const std::string& id, Watch& watch);
-  void follow_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod);
+  void update(const std::string& id);
+  void watch_exit(const std::string& id, Watch& watch);
+  void update_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod);
   static void search_monitor(Watch& watch);
   vmm::MonitorHandlers monitor_handlers(const std::string& id);
   void monitor_failed(const std::string& id, const base::Error& error);
-  void follow_cgroups_soon();
-  void follow_cgroups();
+  void watch_cgroups_soon();
+  void watch_cgroups();
   void wait_for_cgroups();
 
   void begin_rechecks(const std::string& id);
@@ -92,7 +92,7 @@ class Watches {
   const base::Clock& clock_;
   std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had
   boost::asio::posix::stream_descriptor cgroups_readable_;
-  bool cgroups_stale_ = false;  ///< follow_cgroups() is to come
+  bool cgroups_stale_ = false;  ///< watch_cgroups() is to come
   std::map<std::string, Watch> watches_;
   board::Subscription subscription_;
 };

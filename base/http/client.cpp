@@ -112,8 +112,8 @@ Result<Response> call(const std::filesystem::path& socket, const Request& reques
   }
 }
 
-Result<Response> follow(const std::filesystem::path& socket, const std::string& target,
-                        const std::function<bool(std::string_view line)>& handle) {
+Result<Response> stream_lines(const std::filesystem::path& socket, const std::string& target,
+                              const std::function<bool(std::string_view line)>& handle) {
   auto connection = send_request(socket, {"GET", target, {}});
   if (!connection) return unexpected(connection.error());
   const ResponseReader& reader = connection->reader();

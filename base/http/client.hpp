@@ -20,7 +20,7 @@ base::Result<Response> call(const std::filesystem::path& socket, const Request& 
 
 /// Sends a GET and hands over the lines of the answer one by one (without their ends), for as long
 /// as they come and `handle` returns true. An answer that is no stream of lines comes back.
-base::Result<Response> follow(const std::filesystem::path& socket, const std::string& target,
-                              const std::function<bool(std::string_view line)>& handle);
+base::Result<Response> stream_lines(const std::filesystem::path& socket, const std::string& target,
+                                    const std::function<bool(std::string_view line)>& handle);
 
 }  // namespace ka::http

@@ -82,9 +82,9 @@ Result<http::Response> call(const Server& server, const http::Request& request,
   }
 }
 
-Result<http::Response> follow(const Server& server, const http::Request& request,
-                              const http::RequestFields& fields, std::chrono::seconds silence,
-                              const std::function<bool(std::string_view line)>& handle) {
+Result<http::Response> stream_lines(const Server& server, const http::Request& request,
+                                    const http::RequestFields& fields, std::chrono::seconds silence,
+                                    const std::function<bool(std::string_view line)>& handle) {
   auto exchange = begin(server, request, fields, silence, kStream);
   if (!exchange) return unexpected(exchange.error());
   for (;;) {

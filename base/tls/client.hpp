@@ -23,8 +23,9 @@ base::Result<http::Response> call(const Server& server, const http::Request& req
 /// come, until it ends, or `handle` returns false: a response with status 200 and no body. Another
 /// answer comes back. `silence`: how long no byte may come before that is an error (kUnavailable).
 /// A line may have 8 MiB.
-base::Result<http::Response> follow(const Server& server, const http::Request& request,
-                                    const http::RequestFields& fields, std::chrono::seconds silence,
-                                    const std::function<bool(std::string_view line)>& handle);
+base::Result<http::Response> stream_lines(const Server& server, const http::Request& request,
+                                          const http::RequestFields& fields,
+                                          std::chrono::seconds silence,
+                                          const std::function<bool(std::string_view line)>& handle);
 
 }  // namespace ka::tls

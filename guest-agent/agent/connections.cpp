@@ -103,7 +103,7 @@ void Connections::accept(int listener) {
 void Connections::make_room() {
   const auto mute =
       std::ranges::find_if(by_silence_, [this](int fd) { return !connections_.at(fd).greeted(); });
-  follow_up(mute == by_silence_.end() ? by_silence_.front() : *mute, false);
+  close_or_rearm(mute == by_silence_.end() ? by_silence_.front() : *mute, false);
 }
 
 void Connections::on_event(int fd, std::uint32_t events) {
@@ -114,11 +114,11 @@ void Connections::on_event(int fd, std::uint32_t events) {
   const bool readable = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
   bool goes_on = (events & EPOLLOUT) == 0 || found->second.writable();
   if (goes_on && readable) goes_on = found->second.readable();
-  follow_up(fd, goes_on);
+  close_or_rearm(fd, goes_on);
   if (readable) on_request_();
 }
 
-void Connections::follow_up(int fd, bool goes_on) {
+void Connections::close_or_rearm(int fd, bool goes_on) {
   if (!goes_on) {
     loop_.remove(fd);
     connections_.erase(fd);
@@ -153,8 +153,8 @@ void Connections::notify() {
   for (auto& [fd, connection] : connections_) {
     if (!connection.notify()) over.push_back(fd);
   }
-  for (const int fd : over) follow_up(fd, false);
-  for (const auto& [fd, connection] : connections_) follow_up(fd, true);
+  for (const int fd : over) close_or_rearm(fd, false);
+  for (const auto& [fd, connection] : connections_) close_or_rearm(fd, true);
   if (serial_) serial_->notify();
 }
 

@@ -76,7 +76,7 @@ class Connections {
   void make_room();
   void on_event(int fd, std::uint32_t events);
   void on_serial();
-  void follow_up(int fd, bool goes_on);
+  void close_or_rearm(int fd, bool goes_on);
 
   Loop& loop_;
   Agent& agent_;

@@ -77,7 +77,7 @@ class Program {
     connections_.notify();
   }
 
-  void follow_meter() {
+  void watch_meter() {
     const int fd = agent_.meter().fd();
     if (fd < 0 || std::exchange(metering_, true)) return;
     loop_.add(fd, EPOLLIN, [this](std::uint32_t) { on_measured(); });
@@ -92,14 +92,14 @@ class Program {
 
   /// The agent ran: notifies waiting hosts, and watches the current cgroups.
   void finish_turn() {
-    follow_meter();
+    watch_meter();
     busy_ = agent_.run_background();
     while (reported_ != agent_.report().generation || places_ != agent_.places_to_watch()) {
       reported_ = agent_.report().generation;
       connections_.notify();
       places_ = agent_.places_to_watch();
       // A container may have been made in a directory before that was watched.
-      if (!cgroups_.follow(places_)) continue;
+      if (!cgroups_.watch_only(places_)) continue;
       agent_.cgroups_changed();
       busy_ = true;
     }

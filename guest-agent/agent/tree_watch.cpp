@@ -25,7 +25,7 @@ bool is_relevant(std::string_view name) {
 
 TreeWatch::TreeWatch() : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
-bool TreeWatch::follow(const std::vector<std::filesystem::path>& directories) {
+bool TreeWatch::watch_only(const std::vector<std::filesystem::path>& directories) {
   std::map<std::filesystem::path, int> wanted;
   bool news = false;
   for (const auto& directory : directories) {

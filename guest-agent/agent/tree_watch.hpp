@@ -25,7 +25,7 @@ class TreeWatch {
 
   /// Watches these directories and no others. True if one of them was not watched before: no event
   /// has reported what was created there until now.
-  bool follow(const std::vector<std::filesystem::path>& directories);
+  bool watch_only(const std::vector<std::filesystem::path>& directories);
   int fd() const { return inotify_.get(); }
   /// Reads all that is there.
   CgroupNews drain();

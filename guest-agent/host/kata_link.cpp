@@ -39,7 +39,7 @@ void KataLink::begin() {
   done_.clear();
   session_.emplace(opening_of(address()), address().port);
   connection_.send(session_->start());
-  follow_deadline();
+  update_deadline();
 }
 
 void KataLink::receive(std::string_view bytes) {
@@ -53,7 +53,7 @@ void KataLink::receive(std::string_view bytes) {
   if (!alive.expired() && was_awaiting && session_ && !session_->awaits_online()) record_count();
   if (alive.expired()) return;
   if (!good) return end();
-  follow_deadline();
+  update_deadline();
 }
 
 /// The callback may end this link. A guest that refuses to count is not asked again for as many.
@@ -86,7 +86,7 @@ void KataLink::request_count() {
   std::string out;
   session_->request_online(out);
   connection_.send(std::move(out));
-  follow_deadline();
+  update_deadline();
 }
 
 /// The callback may end this link.
@@ -143,10 +143,10 @@ void KataLink::send_wanted() {
   std::string out;
   for (const auto* one : order) session_->update(one->first, one->second, out);
   connection_.send(std::move(out));
-  follow_deadline();
+  update_deadline();
 }
 
-void KataLink::follow_deadline() { connection_.expect(session_->is_owed(), session_->answered()); }
+void KataLink::update_deadline() { connection_.expect(session_->is_owed(), session_->answered()); }
 
 std::vector<policy::GuestContainerState> KataLink::states() const {
   std::vector<policy::GuestContainerState> states;

@@ -80,7 +80,7 @@ class KataLink {
   void request_count();
   void poll_later();
   bool is_refused(const policy::GuestCpuSet& cpus) const;
-  void follow_deadline();
+  void update_deadline();
   void lose(const std::string& reason);
   void end();
 

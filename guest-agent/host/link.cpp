@@ -25,7 +25,7 @@ void Link::begin() {
   session_.emplace(opening_of(address()), address().port);
   connection_.send(session_->start());
   if (spec_) apply(*spec_);
-  follow_deadline();
+  update_deadline();
 }
 
 void Link::apply(const policy::GuestSpec& spec) {
@@ -34,7 +34,7 @@ void Link::apply(const policy::GuestSpec& spec) {
   std::string out;
   session_->apply(spec, out);
   connection_.send(std::move(out));
-  follow_deadline();
+  update_deadline();
 }
 
 void Link::receive(std::string_view bytes) {
@@ -43,7 +43,7 @@ void Link::receive(std::string_view bytes) {
   const bool good = session_->receive(bytes, news, out);
   if (!good) return connection_.end(std::string(session_->failure()));
   connection_.send(std::move(out));
-  follow_deadline();
+  update_deadline();
   notify(news);
 }
 
@@ -71,6 +71,6 @@ void Link::watch_soon() {
   });
 }
 
-void Link::follow_deadline() { connection_.expect(session_->is_owed(), session_->answered()); }
+void Link::update_deadline() { connection_.expect(session_->is_owed(), session_->answered()); }
 
 }  // namespace ka::guest

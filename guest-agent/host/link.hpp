@@ -41,7 +41,7 @@ class Link {
   void begin();
   void receive(std::string_view bytes);
   void notify(const std::vector<News>& news);
-  void follow_deadline();
+  void update_deadline();
   void watch_soon();
 
   Events events_;

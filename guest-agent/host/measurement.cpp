@@ -42,7 +42,7 @@ void MeasurementSession::fail(ErrorCode code, std::string reason) {
 
 void MeasurementSession::receive(std::string_view bytes, std::string& out) {
   if (state_ == State::kOpening) {
-    if (!opener_.consume(bytes)) return follow_opener();
+    if (!opener_.consume(bytes)) return check_opener();
     hello(out);
   }
   decoder_.feed(bytes);
@@ -53,7 +53,7 @@ void MeasurementSession::receive(std::string_view bytes, std::string& out) {
   }
 }
 
-void MeasurementSession::follow_opener() {
+void MeasurementSession::check_opener() {
   const std::string_view failure = opener_.failure();
   if (!failure.empty()) fail(ErrorCode::kUnavailable, std::string(failure));
 }

@@ -40,7 +40,7 @@ class MeasurementSession {
   enum class State { kOpening, kHello, kMeasuring };
 
   void hello(std::string& out);
-  void follow_opener();
+  void check_opener();
   void handle(const ttrpc::Frame& frame, std::string& out);
   void handle_hello(std::string_view payload, std::string& out);
   void handle_latencies(std::string_view payload);

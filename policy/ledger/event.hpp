@@ -77,7 +77,7 @@ struct ContainerSeen {
   std::string sandbox;
   std::string id;
   ContainerSpec spec;
-  /// Set by an operator; absent: decided by the ledger (Ledger::judge).
+  /// Set by an operator; absent: decided by the ledger (Ledger::ownership_of).
   std::optional<bool> exclusive;
   /// What the container had before `spec`, where the source knows it: counts only for a container
   /// that is new to the ledger.

@@ -82,9 +82,9 @@ Change Ledger::apply(const Event& event) {
   Touched touched;
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names = assignments_.pods();
   const std::uint64_t pool = assignments_.pool_version();
-  withdraw(change.sandbox, touched);
+  remove_from_index(change.sandbox, touched);
   change.any = std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
-  enter(change.sandbox, touched);
+  add_to_index(change.sandbox, touched);
   if (!change.any) return change;
   if (by_kubelet) touch_claims(before, touched);
   if (by_driver) touch_prepared(prepared, touched);
@@ -106,9 +106,9 @@ void Ledger::restore(PodRecord pod) {
   }
   const std::string id = pod.id;
   Touched touched;
-  withdraw(id, touched);
+  remove_from_index(id, touched);
   pods_[id] = std::move(pod);
-  enter(id, touched);
+  add_to_index(id, touched);
   Change ignored;
   finish(std::move(touched), ignored);
 }
@@ -229,7 +229,7 @@ bool Ledger::fold(const ContainerSeen& event, Source source) {
   merged.facts.id = event.id;
   if (added) merge(event.before, merged.facts);
   merge(event.spec, merged.facts);
-  merged.facts.exclusive = judge(pod, merged).exclusive;
+  merged.facts.exclusive = ownership_of(pod, merged).exclusive;
   const bool changed = known.facts != merged.facts || known.claims != merged.claims;
   known = std::move(merged);
   return changed;

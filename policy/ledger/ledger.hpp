@@ -18,8 +18,8 @@
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/assignments.hpp"
 #include "policy/ledger/event.hpp"
-#include "policy/ledger/judgement.hpp"
 #include "policy/ledger/owners.hpp"
+#include "policy/ledger/ownership.hpp"
 #include "policy/ledger/prepared.hpp"
 
 namespace ka::policy::ledger {
@@ -27,12 +27,12 @@ namespace ka::policy::ledger {
 struct ContainerRecord {
   ContainerFacts facts;
   Source source = Source::kApi;          ///< who reported the facts
-  std::optional<bool> stated_exclusive;  ///< set by an operator; absent: facts.exclusive is judged
-  /// Restored from the state file: what was judged before the restart. Absent once a source has
+  std::optional<bool> stated_exclusive;  ///< set by an operator; absent: facts.exclusive is decided
+  /// Restored from the state file: what was decided before the restart. Absent once a source has
   /// reported the container again.
   std::optional<bool> exclusive_before;
   std::vector<PreparedClaim> claims{};  ///< that its environment names
-  bool in_doubt = false;                ///< as judged: whether it owns its CPUs is not proved
+  bool in_doubt = false;                ///< as decided: whether it owns its CPUs is not proved
   bool doubted_before = false;          ///< with `exclusive_before`: it was in doubt
 
   bool operator==(const ContainerRecord&) const = default;
@@ -72,7 +72,7 @@ struct Change {
   bool exclusive_map = false;
   CpuSet taken;  ///< CPUs with a new owner
   /// Pods with a container that owns its CPUs now, or no longer, or whose doubt began or ended.
-  std::set<std::string> rejudged;
+  std::set<std::string> ownership_changed;
   /// All that changed is that a shared container may use more CPUs: nobody has to leave any.
   bool only_widens = false;
 };
@@ -122,7 +122,7 @@ class Ledger {
   std::vector<PreparedClaim> unheld_claims() const;
 
   /// Whether a container of the pod owns its CPUs, and the evidence.
-  Judgement judge(const PodRecord& pod, const ContainerRecord& container) const;
+  Ownership ownership_of(const PodRecord& pod, const ContainerRecord& container) const;
   /// kubelet's state is missing or outdated: PodResources decides where it has an answer.
   bool lacks_claims() const { return !kubelet_.claims || kubelet_.outdated; }
   /// kubelet's state as reported last.
@@ -167,8 +167,8 @@ class Ledger {
   };
 
   PodRecord& record(const std::string& id, Source source);
-  void enter(const std::string& id, Touched& touched);
-  void withdraw(const std::string& id, Touched& touched);
+  void add_to_index(const std::string& id, Touched& touched);
+  void remove_from_index(const std::string& id, Touched& touched);
   void touch(const PodRecord& pod, Touched& touched) const;
   void touch_holders(const std::string& container, Touched& touched) const;
   void touch_claims(const KubeletSeen& before, Touched& touched) const;
@@ -177,14 +177,14 @@ class Ledger {
   void add_owners_by_name(Touched& touched) const;
   void finish(Touched touched, Change& change);
   std::set<std::string> pods_of(const Touched& touched) const;
-  bool rejudge(PodRecord& pod) const;
-  std::optional<Judgement> judge_by_kubelet(const PodRecord& pod,
-                                            const ContainerRecord& container) const;
-  std::optional<Judgement> judge_by_claims(const ContainerRecord& container) const;
-  std::optional<Judgement> judge_by_resources(const PodRecord& pod,
-                                              const ContainerRecord& container) const;
-  Judgement judge_by_request(const PodRecord& pod, const ContainerFacts& container,
-                             bool is_own) const;
+  bool update_ownership(PodRecord& pod) const;
+  std::optional<Ownership> ownership_by_kubelet(const PodRecord& pod,
+                                                const ContainerRecord& container) const;
+  std::optional<Ownership> ownership_by_claims(const ContainerRecord& container) const;
+  std::optional<Ownership> ownership_by_resources(const PodRecord& pod,
+                                                  const ContainerRecord& container) const;
+  Ownership ownership_by_request(const PodRecord& pod, const ContainerFacts& container,
+                                 bool is_own) const;
   bool outranks(const ContainerRecord& known, Source source) const;
   bool is_claimed(const PodRecord& pod, const ContainerFacts& container) const;
   bool shared_within(const PodRecord& pod, const ContainerFacts& container) const;

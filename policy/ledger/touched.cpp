@@ -23,7 +23,7 @@ void leave(std::map<Key, std::set<std::string>>& index, const Key& key, const st
 
 }  // namespace
 
-void Ledger::enter(const std::string& id, Touched& touched) {
+void Ledger::add_to_index(const std::string& id, Touched& touched) {
   const auto found = pods_.find(id);
   if (found == pods_.end()) return;
   const PodRecord& pod = found->second;
@@ -40,7 +40,7 @@ void Ledger::enter(const std::string& id, Touched& touched) {
   touch(pod, touched);
 }
 
-void Ledger::withdraw(const std::string& id, Touched& touched) {
+void Ledger::remove_from_index(const std::string& id, Touched& touched) {
   const auto found = pods_.find(id);
   if (found == pods_.end()) return;
   const PodRecord& pod = found->second;
@@ -131,9 +131,9 @@ void Ledger::finish(Touched touched, Change& change) {
   add_owners_by_name(touched);
   for (const std::string& id : pods_of(touched)) {
     PodRecord& pod = pods_.at(id);
-    if (!rejudge(pod)) continue;
+    if (!update_ownership(pod)) continue;
     change.exclusive_map = true;
-    change.rejudged.insert(id);
+    change.ownership_changed.insert(id);
     touch(pod, touched);
   }
   for (const std::string& owner : touched.owners) {
@@ -144,8 +144,8 @@ void Ledger::finish(Touched touched, Change& change) {
   }
 }
 
-/// A set that one pod uses, or two, may have been used by two or by one before: who claims it is
-/// judged again. With three or more users it was shared and still is.
+/// A set that one pod uses, or two, may have been used by two or by one before: whether one who
+/// claims it owns it is decided again. With three or more users it was shared and still is.
 std::set<std::string> Ledger::pods_of(const Touched& touched) const {
   constexpr std::size_t kMayBeNew = 2;
   std::set<std::string> pods;
@@ -162,10 +162,10 @@ std::set<std::string> Ledger::pods_of(const Touched& touched) const {
   return pods;
 }
 
-bool Ledger::rejudge(PodRecord& pod) const {
+bool Ledger::update_ownership(PodRecord& pod) const {
   bool changed = false;
   for (auto& [id, container] : pod.containers) {
-    const Judgement now = judge(pod, container);
+    const Ownership now = ownership_of(pod, container);
     changed |= std::exchange(container.facts.exclusive, now.exclusive) != now.exclusive;
     changed |= std::exchange(container.in_doubt, now.in_doubt) != now.in_doubt;
   }

@@ -10,9 +10,10 @@ import re
 import subprocess
 import sys
 
-WORDS = set("ask asked asks complain complained complaint eyes farewell fate forgive hands happen happened happening hear heard "
-            "hears hearing look looked looking looks meet met newborn patience settle settled settles sighting spoke "
-            "surroundings take takes taking tell telling tells tidy told took wish wished wishes".split())
+WORDS = set("ask asked asks complain complained complaint eyes farewell fate forgive hands happen happened happening hear "
+            "heard hears hearing judge judged judgement judges look looked looking looks meet met newborn patience settle "
+            "settled settles sighting spoke surroundings take takes taking tell telling tells tidy told took wish wished "
+            "wishes".split())
 # Kubelet's own (takeByTopology), and what is compared with it.
 KUBELETS = ("policy/allocate/", "tests/property/allocate/", "tests/conformance/")
 TEXT = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*')

@@ -39,7 +39,7 @@ void BundleWatch::list(const fs::path& space, std::set<fs::path>& there) {
     const fs::path directory = space / id;
     there.insert(directory);
     if (bundles_.contains(directory)) {
-      follow(directory, Effort::kBundle);
+      probe_again(directory, Effort::kBundle);
     } else {
       begin(directory);
     }
@@ -66,7 +66,7 @@ bool BundleWatch::probe(Entry& entry, Effort effort) {
   return entry.bundle.is_container || probe_(entry.bundle, effort);
 }
 
-void BundleWatch::follow(const fs::path& directory, Effort effort) {
+void BundleWatch::probe_again(const fs::path& directory, Effort effort) {
   const auto found = bundles_.find(directory);
   if (found == bundles_.end() || !found->second) return;
   if (probe(*found->second, effort)) {
@@ -78,8 +78,9 @@ void BundleWatch::follow(const fs::path& directory, Effort effort) {
 
 void BundleWatch::try_again(Entry& entry) {
   if (entry.searches == kSearches.size()) return;
-  entry.again.in(kSearches[entry.searches++],
-                 [this, directory = entry.bundle.directory] { follow(directory, Effort::kNode); });
+  entry.again.in(kSearches[entry.searches++], [this, directory = entry.bundle.directory] {
+    probe_again(directory, Effort::kNode);
+  });
 }
 
 }  // namespace ka::kata

@@ -65,7 +65,7 @@ class BundleWatch {
   void begin(const std::filesystem::path& directory);
   bool probe(Entry& entry, Effort effort);
   void try_again(Entry& entry);
-  void follow(const std::filesystem::path& directory, Effort effort);
+  void probe_again(const std::filesystem::path& directory, Effort effort);
 
   boost::asio::io_context& io_;
   const base::Clock& clock_;

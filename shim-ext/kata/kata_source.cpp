@@ -91,7 +91,7 @@ KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, so
 void KataSource::refresh() {
   bundles_.refresh();
   watch_.refresh();
-  follow_masks();
+  observe_masks();
   show_extent();
   if (watch_.listed()) node_.synced(ledger::Source::kPersist);
 }
@@ -104,7 +104,7 @@ void KataSource::notify(source::Notice notice) {
       return set_paused(false);
     case source::Notice::kRuntimeReported:
     case source::Notice::kCgroupWritten:
-      return follow_masks();
+      return observe_masks();
     case source::Notice::kLineRan:
       return;
   }
@@ -120,7 +120,7 @@ void KataSource::set_paused(bool paused) {
 void KataSource::report(const Events& events) {
   node_.narrow(events, base::Deadline::none());
   node_.finish({});
-  follow_masks();
+  observe_masks();
   show_extent();
 }
 
@@ -171,7 +171,7 @@ void KataSource::narrow_shim(const ledger::Event& event) {
 }
 
 /// Reads the masks of sandboxes for which no other source reports.
-void KataSource::follow_masks() {
+void KataSource::observe_masks() {
   drop_masks();
   if (paused_) return;
   Events news;
@@ -179,15 +179,15 @@ void KataSource::follow_masks() {
     const ledger::PodRecord* pod = node_.ledger().find(id);
     if (pod == nullptr) continue;
     if (has_mask(*pod)) masks_.insert(id);
-    if (!may_follow(*pod)) continue;
-    if (const auto sandbox = node_.sandbox(id)) follow_mask(*sandbox, news);
+    if (!may_observe(*pod)) continue;
+    if (const auto sandbox = node_.sandbox(id)) observe_mask(*sandbox, news);
   }
   node_.handle(news);
 }
 
 /// Whether a pod's mask can be news: nothing else is known, or only what a runtime reported that is
 /// not there any more.
-bool KataSource::may_follow(const ledger::PodRecord& pod) const {
+bool KataSource::may_observe(const ledger::PodRecord& pod) const {
   if (has_others(pod)) return runtime_ == Runtime::kNone && is_by_runtime(pod);
   return pod.source == ledger::Source::kCgroup || has_mask(pod);
 }
@@ -207,7 +207,7 @@ void KataSource::drop_masks() {
   node_.handle(news);
 }
 
-void KataSource::follow_mask(const source::SandboxState& sandbox, Events& news) {
+void KataSource::observe_mask(const source::SandboxState& sandbox, Events& news) {
   const std::string& id = sandbox.pod.id;
   const bool others = has_others(sandbox.pod);
   if (sandbox.cgroup.empty()) return;

@@ -42,9 +42,9 @@ class KataSource final : public source::Source {
   void narrow_shim(const policy::ledger::Event& event);
   void report(const std::vector<policy::ledger::Event>& events);
   void set_paused(bool paused);
-  void follow_masks();
-  bool may_follow(const policy::ledger::PodRecord& pod) const;
-  void follow_mask(const source::SandboxState& sandbox, std::vector<policy::ledger::Event>& news);
+  void observe_masks();
+  bool may_observe(const policy::ledger::PodRecord& pod) const;
+  void observe_mask(const source::SandboxState& sandbox, std::vector<policy::ledger::Event>& news);
   void drop_masks();
   void show_extent();
   void show_proxies();

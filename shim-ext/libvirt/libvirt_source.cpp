@@ -59,40 +59,40 @@ void LibvirtSource::start() {
   auto client = Client::start(clock_, {.uri = settings_.uri}, std::move(handlers));
   if (!client) return connection_changed(false, client.error().message);
   client_.emplace(std::move(*client));
-  follow();
+  update();
 }
 
 void LibvirtSource::notify(source::Notice notice) {
-  if (notice == source::Notice::kLineRan) follow_soon();
+  if (notice == source::Notice::kLineRan) update_soon();
 }
 
-void LibvirtSource::follow_soon() {
-  if (std::exchange(following_soon_, true)) return;
+void LibvirtSource::update_soon() {
+  if (std::exchange(updating_soon_, true)) return;
   boost::asio::post(io_, [this] {
-    following_soon_ = false;
-    follow();
+    updating_soon_ = false;
+    update();
   });
 }
 
 /// Orders the planned pins of domains where they changed.
-void LibvirtSource::follow() {
+void LibvirtSource::update() {
   if (!client_) return;
   const DomainOwners before =
       std::exchange(owners_, find_domain_owners(domain_pods(node_.ledger()), settings_.rules));
-  follow_domains(*client_);
+  watch_domains(*client_);
   greet_sandboxes(before);
   log_refusals();
   if (node_.may_widen()) place_orders(*client_);
 }
 
-void LibvirtSource::follow_domains(Client& client) {
+void LibvirtSource::watch_domains(Client& client) {
   give_back_forgotten(client);
   std::set<std::string> domains;
   for (const auto& [domain, id] : owners_) domains.insert(domain);
   for (const auto& [domain, order] : ordered_) domains.insert(domain);
-  if (domains == followed_) return;
-  followed_ = std::move(domains);
-  client.follow(followed_);
+  if (domains == watched_) return;
+  watched_ = std::move(domains);
+  client.watch_only(watched_);
 }
 
 /// A sandbox that was forgotten while its domain runs: its pins are reset, without a check.
@@ -196,7 +196,7 @@ void LibvirtSource::connection_changed(bool up, const std::string& text) {
   report_all_seen();
 }
 
-/// After a connection libvirt reports each domain that is followed.
+/// After a connection libvirt reports each domain that is watched.
 void LibvirtSource::report_all_seen() {
   const bool all = std::ranges::all_of(
       owners_, [&](const auto& owner) { return last_seen_.contains(owner.first); });

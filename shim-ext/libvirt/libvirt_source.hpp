@@ -40,13 +40,13 @@ class LibvirtSource final : public source::Source {
   /// Connects.
   void start() override;
   /// Memory arrives without a run of the line.
-  void refresh() override { follow_soon(); }
+  void refresh() override { update_soon(); }
   void notify(source::Notice notice) override;
 
  private:
-  void follow_soon();
-  void follow();
-  void follow_domains(Client& client);
+  void update_soon();
+  void update();
+  void watch_domains(Client& client);
   void give_back_forgotten(Client& client);
   void place_orders(Client& client);
   void greet_sandboxes(const policy::plan::DomainOwners& before);
@@ -70,12 +70,12 @@ class LibvirtSource final : public source::Source {
   Settings settings_;
   std::function<void(const std::string&)> recorded_;
   const log::Log& log_;
-  bool following_soon_ = false;
+  bool updating_soon_ = false;
   bool up_ = false;                              ///< libvirt is connected
   std::map<std::string, Order> ordered_;         ///< by domain
-  std::set<std::string> followed_;               ///< domains
+  std::set<std::string> watched_;                ///< domains
   std::map<std::string, DomainSeen> last_seen_;  ///< by domain
-  policy::plan::DomainOwners owners_;            ///< as last followed
+  policy::plan::DomainOwners owners_;            ///< as of the last update
   std::map<std::string, std::string> refusals_;  ///< by sandbox, logged once
   std::optional<Client> client_;
 };

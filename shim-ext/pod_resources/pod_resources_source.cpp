@@ -21,7 +21,7 @@ bool is_undecided(const Ledger& ledger, const policy::ledger::PodRecord& pod) {
   return std::ranges::any_of(pod.containers, [&](const auto& entry) {
     const policy::ledger::ContainerRecord& container = entry.second;
     if (container.facts.cpus.empty() || container.facts.exited) return false;
-    return ledger.judge(pod, container).basis > Basis::kPodResources;
+    return ledger.ownership_of(pod, container).basis > Basis::kPodResources;
   });
 }
 

@@ -23,7 +23,7 @@ using policy::ledger::PodRecord;
 using policy::ledger::PreparedClaim;
 using policy::ledger::Source;
 
-/// Docs: docs/understand/sources.md, "kubelet's state"; and Ledger::judge.
+/// Docs: docs/understand/sources.md, "kubelet's state"; and Ledger::ownership_of.
 struct Slow {
   const Ledger& ledger;
   const KubeletSeen& kubelet;
@@ -121,7 +121,7 @@ struct Slow {
     bool owns = false, in_doubt = false;
   };
 
-  Verdict judge(const PodRecord& pod, const ContainerRecord& container) const {
+  Verdict ownership_of(const PodRecord& pod, const ContainerRecord& container) const {
     if (const auto word = decided(pod, container)) return {*word, false};
     const ContainerFacts& facts = container.facts;
     const bool by_hand = is_by_hand(pod, container);
@@ -211,7 +211,7 @@ struct Slow {
   /// It may own its CPUs, or does: an exited one, and one with kubelet's last pool, keep nobody
   /// off.
   bool withholds(const PodRecord& pod, const ContainerRecord& container) const {
-    const Verdict verdict = judge(pod, container);
+    const Verdict verdict = ownership_of(pod, container);
     if (!verdict.in_doubt || verdict.owns) return verdict.in_doubt;
     return !container.facts.exited && !has_last_pool(container.facts.cpus);
   }
@@ -220,7 +220,7 @@ struct Slow {
     std::map<std::string, CpuSet> all;
     for (const auto& [id, pod] : ledger.pods()) {
       for (const auto& [container_id, container] : pod.containers) {
-        const bool counts = withholds(pod, container) && !judge(pod, container).owns;
+        const bool counts = withholds(pod, container) && !ownership_of(pod, container).owns;
         if (counts) all[key(pod)] |= container.facts.cpus;
       }
     }

@@ -138,7 +138,7 @@ TEST_CASE("the ledger's incremental changes equal those of a full comparison") {
       const Slow slow{ledger, kubelet};
       for (const auto& [id, pod] : ledger.pods()) {
         for (const auto& [container_id, container] : pod.containers) {
-          const Slow::Verdict verdict = slow.judge(pod, container);
+          const Slow::Verdict verdict = slow.ownership_of(pod, container);
           RC_ASSERT(container.facts.exclusive == verdict.owns);
           RC_ASSERT(container.in_doubt == verdict.in_doubt);
         }

@@ -45,7 +45,7 @@ struct Client::Shared {
   std::condition_variable ended;
   bool stopped = false;
   bool has_ended = false;
-  std::set<std::string> followed;
+  std::set<std::string> watched;
   std::map<std::string, Order> orders;  ///< since they were last taken
 
   Shared(const base::Clock& time, ClientOptions chosen, ClientHandlers called, Library loaded,
@@ -144,8 +144,8 @@ bool Client::Worker::drain_events() {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->stopped) return false;
   round_ = shared_->clock.now();
-  std::erase_if(work_, [&](const auto& entry) { return !shared_->followed.contains(entry.first); });
-  for (const std::string& name : shared_->followed) work_.try_emplace(name);
+  std::erase_if(work_, [&](const auto& entry) { return !shared_->watched.contains(entry.first); });
+  for (const std::string& name : shared_->watched) work_.try_emplace(name);
   for (auto& [name, order] : std::exchange(shared_->orders, {})) {
     const auto found = work_.find(name);
     if (found == work_.end()) continue;
@@ -358,9 +358,9 @@ Client::~Client() {
   shared_->ended.wait_for(lock, kDisconnectTime, [this] { return shared_->has_ended; });
 }
 
-void Client::follow(std::set<std::string> domains) {
+void Client::watch_only(std::set<std::string> domains) {
   const std::lock_guard lock(shared_->mutex);
-  shared_->followed = std::move(domains);
+  shared_->watched = std::move(domains);
   shared_->ring();
 }
 

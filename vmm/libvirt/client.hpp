@@ -59,7 +59,7 @@ struct ClientOptions {
 struct ClientHandlers {
   /// Whether libvirt is connected; with its name, or the reason.
   std::function<void(bool up, const std::string& text)> connection;
-  /// A followed domain started or stopped, has another number of vCPUs, or another program
+  /// A watched domain started or stopped, has another number of vCPUs, or another program
   /// changed its pins; and each one once after a connection.
   std::function<void(const DomainSeen&)> domain;
   /// An order was carried out with this many calls, or why it was not. It is tried again until it
@@ -82,9 +82,9 @@ class Client {
   /// by itself.
   ~Client();
 
-  /// The domains to follow, by name. Orders for others are dropped.
-  void follow(std::set<std::string> domains);
-  /// Replaces the order for that domain, which must be followed.
+  /// The domains to watch, by name: these and no others. Orders for others are dropped.
+  void watch_only(std::set<std::string> domains);
+  /// Replaces the order for that domain, which must be watched.
   void order(Order order);
 
  private:

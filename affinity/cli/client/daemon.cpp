@@ -105,8 +105,8 @@ Result<boost::json::object> Daemon::call(const std::string& method, const std::s
   return interpret(*answer);
 }
 
-Result<void> Daemon::follow_events(const std::function<bool(std::string_view)>& handle) const {
-  const auto answer = http::follow(socket_, "/v1/events", handle);
+Result<void> Daemon::stream_events(const std::function<bool(std::string_view)>& handle) const {
+  const auto answer = http::stream_lines(socket_, "/v1/events", handle);
   if (!answer) return unexpected(explained(socket_, answer.error()));
   if (answer->status == 200) return {};
   if (const auto refused = interpret(*answer); !refused) return unexpected(refused.error());

@@ -26,7 +26,7 @@ class Daemon {
   base::Result<boost::json::object> remove(const std::string& target) const;
 
   /// Hands over each event, one line of JSON, until `handle` returns false or the daemon ends.
-  base::Result<void> follow_events(const std::function<bool(std::string_view line)>& handle) const;
+  base::Result<void> stream_events(const std::function<bool(std::string_view line)>& handle) const;
 
  private:
   base::Result<boost::json::object> call(const std::string& method, const std::string& target,

@@ -50,7 +50,7 @@ void Interruptions::add(const TraceEvent& event) {
 
 /// What runs by an event. Where nothing was known to run, it has run since every event is seen.
 /// Where something else was, that ran to the last event at least.
-void Interruptions::follow_task(Cpu& cpu, CpuUsage& usage, Nanoseconds at, int tid,
+void Interruptions::record_task(Cpu& cpu, CpuUsage& usage, Nanoseconds at, int tid,
                                 const std::string& name) {
   const Cause task{CauseKind::kTask, tid};
   Nanoseconds since = cpu.known_since.value_or(at);
@@ -68,7 +68,7 @@ void Interruptions::follow_task(Cpu& cpu, CpuUsage& usage, Nanoseconds at, int t
 void Interruptions::handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event,
                            const Switch& change) {
   ++usage.events;
-  follow_task(cpu, usage, event.at, change.from, change.from_name);
+  record_task(cpu, usage, event.at, change.from, change.from_name);
   const Frame& task = cpu.stack.front();
   add_time(usage, task.cause, event.at - task.since - task.nested);
   cpu.known_since = event.at;
@@ -79,7 +79,7 @@ void Interruptions::handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event,
 void Interruptions::handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event, const Begin& begin) {
   ++usage.events;
   // The kernel gives no number for a task that is ending.
-  if (event.running >= 0 || cpu.stack.empty()) follow_task(cpu, usage, event.at, event.running, {});
+  if (event.running >= 0 || cpu.stack.empty()) record_task(cpu, usage, event.at, event.running, {});
   cpu.stack.push_back({begin.cause, event.at, {}});
   count(usage, begin.cause, begin.name);
 }

@@ -61,7 +61,7 @@ class Interruptions {
     Nanoseconds last{};                      ///< of the last event
   };
 
-  static void follow_task(Cpu& cpu, CpuUsage& usage, Nanoseconds at, int tid,
+  static void record_task(Cpu& cpu, CpuUsage& usage, Nanoseconds at, int tid,
                           const std::string& name);
   void handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event, const Switch& change);
   void handle(Cpu& cpu, CpuUsage& usage, const TraceEvent& event, const Begin& begin);

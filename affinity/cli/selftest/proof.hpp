@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/cli/selftest/judgement.hpp"
+#include "affinity/cli/selftest/checks.hpp"
 #include "affinity/cli/selftest/launcher.hpp"
 #include "affinity/cli/selftest/pods.hpp"
 #include "affinity/cli/selftest/reader.hpp"
@@ -44,7 +44,7 @@ class Proof {
   /// and the report names it.
   bool remove_leftovers();
 
-  /// Starts the pods, judges, and removes them, whatever came of it. `demo`: also measures how long
+  /// Starts the pods, checks, and removes them, whatever came of it. `demo`: also measures how long
   /// the VM's threads wait, released and placed.
   void run(const Choice& choice, bool demo);
 

@@ -116,7 +116,7 @@ Exit run(const VerifyOptions& options, Output& output) {
 }
 
 Exit run(const EventsOptions& options, Output& output) {
-  const auto followed = Daemon(options.socket).follow_events([&output](std::string_view line) {
+  const auto streamed = Daemon(options.socket).stream_events([&output](std::string_view line) {
     if (output.json()) {
       output.print(std::string(line) + '\n');
     } else if (const auto event = base::parse_json(line, "event")) {
@@ -124,7 +124,7 @@ Exit run(const EventsOptions& options, Output& output) {
     }
     return true;
   });
-  return followed ? Exit::kDone : output.fail(followed.error());
+  return streamed ? Exit::kDone : output.fail(streamed.error());
 }
 
 Exit run(const NamesOptions& options, Output& output) {

@@ -166,13 +166,13 @@ Result<NodeState> read_node(std::string_view node, std::string_view report) {
   return state_of(base::text_at(*verified, "/verdict"));
 }
 
-void NodeJudge::record(NodeState reading) {
+void NodeHealth::record(NodeState reading) {
   record_answer();
   violations_ = reading == NodeState::kBroken ? violations_ + 1 : 0;
   if (violations_ == 0 || violations_ >= kViolations) state_ = reading;
 }
 
-std::optional<NodeState> NodeJudge::state() const {
+std::optional<NodeState> NodeHealth::state() const {
   return is_away() ? NodeState::kBroken : state_;
 }
 

@@ -49,7 +49,7 @@ base::Result<std::vector<Drift>> read_drifts(std::string_view drifts);
 base::Result<NodeState> read_node(std::string_view node, std::string_view report);
 
 /// Makes a state out of readings, so that what is repaired in time is no reason to turn pods away.
-class NodeJudge {
+class NodeHealth {
  public:
   /// A daemon that restarts is away for less.
   static constexpr std::chrono::seconds kAway{60};
@@ -57,7 +57,7 @@ class NodeJudge {
   static constexpr int kViolations = 2;
 
   /// From now on the daemon is waited for.
-  explicit NodeJudge(const base::Clock& clock) : clock_(clock), answered_(clock.now()) {}
+  explicit NodeHealth(const base::Clock& clock) : clock_(clock), answered_(clock.now()) {}
 
   /// The daemon answered.
   void record_answer() { answered_ = clock_.now(); }

@@ -55,7 +55,7 @@ TEST_CASE("a real cpuset cgroup is read, and writes to it are reported") {
   }
   auto watch = host::CpusetWatch::open();
   REQUIRE(watch);
-  REQUIRE(watch->follow({cgroup.path()}));
+  REQUIRE(watch->watch_only({cgroup.path()}));
 
   REQUIRE(cgroup.write("cgroup.procs", std::to_string(sleeper.pid())));
   CHECK(*watch->drain() == std::set<std::string>{cgroup.path()});
@@ -78,7 +78,7 @@ TEST_CASE("a real cgroup that is removed and created again is watched again") {
     if (!cgroups) return;
     const ScratchCgroup cgroup(*cgroups);
     if (!cgroup.ready()) return;
-    REQUIRE(watch->follow({cgroup.path()}));
+    REQUIRE(watch->watch_only({cgroup.path()}));
     REQUIRE(cgroup.write("cpuset.cpus", "0"));
     CHECK(*watch->drain() == std::set<std::string>{cgroup.path()});
   }

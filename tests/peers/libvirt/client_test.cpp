@@ -113,7 +113,7 @@ TEST_CASE("libvirt: only a daemon of this machine is contacted") {
 TEST_CASE("libvirt: a domain is reported, and its vCPUs are pinned once as ordered") {
   Ears ears;
   Client client = start("test:///default", ears);
-  client.follow({"test", "nobody"});
+  client.watch_only({"test", "nobody"});
   REQUIRE(ears.wait([&] { return ears.domains.size() == 2; }));
   CHECK(ears.connected == "test:///default");
   CHECK(ears.domains["test"].runs);
@@ -141,7 +141,7 @@ TEST_CASE("libvirt: a restarted domain is left alone until it gets an order") {
   const TestDriver driver;
   Ears ears;
   Client client = start("test:///default", ears);
-  client.follow({"test"});
+  client.watch_only({"test"});
   libvirt::Order order{.domain = "test", .pins = {}};
   order.pins.vcpus = {{0, CpuSet{3}}};
   client.order(order);
@@ -164,7 +164,7 @@ TEST_CASE("libvirt: a stopped client gets no more calls, another one continues")
   {
     Ears ears;
     Client client = start("test:///default", ears);
-    client.follow({"test"});
+    client.watch_only({"test"});
     REQUIRE(ears.wait([&] { return ears.domains.size() == 1; }));
   }
   // The next client's thread would stand where that of the first one stood, and hear for it.
@@ -173,7 +173,7 @@ TEST_CASE("libvirt: a stopped client gets no more calls, another one continues")
   });
   Ears ears;
   Client client = start("test:///default", ears);
-  client.follow({"test"});
+  client.watch_only({"test"});
   unsigned before = 0;
   REQUIRE(ears.wait([&] {
     before = ears.domains["test"].run;
@@ -211,7 +211,7 @@ TEST_CASE("libvirt: nodes are set with the pins, and reset with them") {
   const TestDriver driver;
   Ears ears;
   Client client = start("test:///default", ears);
-  client.follow({"test"});
+  client.watch_only({"test"});
   libvirt::Order order{.domain = "test", .pins = {}, .memory = libvirt::MemoryOrder{{0}, true}};
   client.order(order);
   REQUIRE(ears.wait([&] { return ears.pinned.size() == 1; }));
@@ -236,7 +236,7 @@ TEST_CASE("libvirt: an absent daemon is reported once, and blocks nothing") {
   Ears ears;
   {
     Client client = start("qemu:///system?socket=/not/really/libvirt-sock", ears);
-    client.follow({"vm1"});
+    client.watch_only({"vm1"});
     client.order({.domain = "vm1", .pins = {}});
     REQUIRE(ears.wait([&] { return !ears.refused.empty(); }));
   }

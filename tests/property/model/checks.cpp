@@ -19,7 +19,7 @@ std::string list(const CpuSet& cpus) { return policy::format_list(cpus); }
 /// I2, and that nothing is widened while it is not known who owns what.
 void Play::check_write(int tid) {
   ++writes_;
-  kernel_.follow_write(tid);
+  kernel_.mirror_write(tid);
   const CpuSet gained = kernel_.calls.effective(tid) - before_;
   if (gained.empty()) return;
   const std::string what = "thread " + std::to_string(tid) + " was let onto " + list(gained);

@@ -41,7 +41,7 @@ void Kernel::boot(Pod& pod) {
   Vm vm{pod.id, {}, pod.vcpus, {}};
   for (int i = 0; i < pod.vcpus; ++i) vm.vcpus.push_back(pod.pid + 10 + i);
   vms_[pod.pid] = std::move(vm);
-  follow_cpusets();
+  update_allowed();
   if (!real_) return;
   real_->boot(pod.id, pod.pid);
   for (const int tid : threads_of(pod.pid)) {
@@ -113,11 +113,11 @@ void Kernel::confine(const Pod& pod) {
   if (!pod.confined || !is_alive(pod.pid) || pod.cpus().empty()) return;
   cpusets.make("pods/" + pod.id, pod.cpus());
   if (real_) real_->confine(pod.id, pod.cpus());
-  follow_cpusets();
+  update_allowed();
 }
 
 /// What the cgroups allow now, and what the kernel does where that is not what it was.
-void Kernel::follow_cpusets() {
+void Kernel::update_allowed() {
   for (auto& [pid, vm] : vms_) {
     CpuSet allowed = cpusets.effective("pods/" + vm.pod);
     if (allowed == vm.allowed) continue;
@@ -132,17 +132,17 @@ void Kernel::set_online(const CpuSet& online) {
   online_ = online;
   topology = machine_with(online, smt_);
   cpusets.make("", online);
-  follow_cpusets();
+  update_allowed();
   if (real_) real_->set_online(online);
 }
 
 void Kernel::set_mask(int tid, const CpuSet& mask) {
   if (!mask.intersects(calls.allowed(tid))) return;
   calls.own[tid] = mask;
-  follow_write(tid);
+  mirror_write(tid);
 }
 
-void Kernel::follow_write(int tid) {
+void Kernel::mirror_write(int tid) {
   if (!real_ || !is_alive(vmm_of(tid))) return;
   const int number = real_->set_mask(vmm_of(tid), tid, calls.own.at(tid));
   if (number == 0) return;

@@ -47,7 +47,7 @@ class Kernel : public tests::LineScene {
   void set_mask(int tid, const policy::CpuSet& mask);
 
   /// The daemon has set a mask.
-  void follow_write(int tid);
+  void mirror_write(int tid);
   /// What the kernel that runs the test makes of all that, where it is another thing; empty: the
   /// same.
   std::string difference() const;
@@ -80,7 +80,7 @@ class Kernel : public tests::LineScene {
   };
 
   void bury(int pid, int tid);
-  void follow_cpusets();
+  void update_allowed();
   std::filesystem::path folder(int pid) const { return node.proc() / std::to_string(pid); }
 
   bool forgets_, smt_;

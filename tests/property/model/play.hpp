@@ -67,7 +67,7 @@ class Play {
   void tick();
   void time_out();
 
-  // Whether that is right (judge.cpp).
+  // Whether that is right (checks.cpp).
   void check_write(int tid);
   void check();
   void check_pod(const std::string& id, const KnownPod& pod);

@@ -70,22 +70,22 @@ TEST_CASE("the state of a node", "[cluster]") {
 
 TEST_CASE("a node is broken by a violation that stays, or without a daemon", "[cluster]") {
   tests::TestClock clock;
-  NodeJudge judge(clock);
-  CHECK_FALSE(judge.state());
-  judge.record(NodeState::kBroken);
-  CHECK_FALSE(judge.state());
-  judge.record(NodeState::kKept);
-  judge.record(NodeState::kBroken);
-  CHECK(judge.state() == NodeState::kKept);
-  judge.record(NodeState::kBroken);
-  CHECK(judge.state() == NodeState::kBroken);
-  judge.record(NodeState::kKept);
+  NodeHealth health(clock);
+  CHECK_FALSE(health.state());
+  health.record(NodeState::kBroken);
+  CHECK_FALSE(health.state());
+  health.record(NodeState::kKept);
+  health.record(NodeState::kBroken);
+  CHECK(health.state() == NodeState::kKept);
+  health.record(NodeState::kBroken);
+  CHECK(health.state() == NodeState::kBroken);
+  health.record(NodeState::kKept);
   clock.advance(60s - 1ms);
-  CHECK(judge.state() == NodeState::kKept);
+  CHECK(health.state() == NodeState::kKept);
   clock.advance(1ms);
-  CHECK(judge.state() == NodeState::kBroken);
-  judge.record(NodeState::kDegraded);
-  CHECK(judge.state() == NodeState::kDegraded);
+  CHECK(health.state() == NodeState::kBroken);
+  health.record(NodeState::kDegraded);
+  CHECK(health.state() == NodeState::kDegraded);
 }
 
 TEST_CASE("writes keep their pace", "[cluster]") {

@@ -193,7 +193,7 @@ TEST_CASE("the agent's own writes are not changes") {
   agent::TreeWatch watch;
   agent.apply(spec_of(4, {2}, kId));
   do_all_of(agent);
-  watch.follow(agent.places_to_watch());
+  watch.watch_only(agent.places_to_watch());
 
   agent.apply(spec_of(4, {3}, kId));
   do_all_of(agent);
@@ -391,12 +391,12 @@ TEST_CASE("a directory not watched before is scanned once more") {
   const auto pods = files.path() / "pods", app = pods / "app";
   std::filesystem::create_directories(app);
   agent::TreeWatch watch;
-  CHECK(watch.follow({pods}));
-  CHECK_FALSE(watch.follow({pods}));
-  CHECK(watch.follow({pods, app}));
-  CHECK_FALSE(watch.follow({app}));
+  CHECK(watch.watch_only({pods}));
+  CHECK_FALSE(watch.watch_only({pods}));
+  CHECK(watch.watch_only({pods, app}));
+  CHECK_FALSE(watch.watch_only({app}));
 
   std::filesystem::remove(app);
   std::filesystem::create_directory(app);
-  CHECK(watch.follow({app}));  // it is another one
+  CHECK(watch.watch_only({app}));  // it is another one
 }

@@ -109,7 +109,7 @@ TEST_CASE("the watch reports written directories, and only watched ones") {
   }
   auto watch = host::CpusetWatch::open();
   REQUIRE(watch);
-  REQUIRE(watch->follow({node.path("a"), node.path("b"), node.path("missing")}));
+  REQUIRE(watch->watch_only({node.path("a"), node.path("b"), node.path("missing")}));
   CHECK(watch->drain()->empty());
   node.write("a/cpuset.cpus", "0");
   node.write("b/memory.max", "2");
@@ -117,7 +117,7 @@ TEST_CASE("the watch reports written directories, and only watched ones") {
   CHECK(*watch->drain() == std::set<std::string>{node.path("a")});
   CHECK(watch->drain()->empty());
 
-  REQUIRE(watch->follow({node.path("b"), node.path("c")}));
+  REQUIRE(watch->watch_only({node.path("b"), node.path("c")}));
   node.write("a/cpuset.cpus", "1");
   node.write("b/cgroup.procs", "1");
   node.write("c/cpuset.cpus", "1");
@@ -128,11 +128,11 @@ TEST_CASE("a directory that is removed and created again is watched again") {
   const Node node;
   node.write("a/cpuset.cpus", "0");
   auto watch = host::CpusetWatch::open();
-  REQUIRE(watch->follow({node.path("a")}));
+  REQUIRE(watch->watch_only({node.path("a")}));
   std::filesystem::remove_all(node.path("a"));
   CHECK(watch->drain()->empty());
   node.write("a/cpuset.cpus", "0");
-  REQUIRE(watch->follow({node.path("a")}));
+  REQUIRE(watch->watch_only({node.path("a")}));
   node.write("a/cpuset.cpus", "1");
   CHECK(*watch->drain() == std::set<std::string>{node.path("a")});
 }

@@ -81,7 +81,7 @@ TEST_CASE("lines are delivered as they arrive, across chunks", "[http]") {
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
       "5\r\none\nt\r\n8\r\nwo\nthree\r\n1\r\n\n\r\n0\r\n\r\n");
   std::vector<std::string> lines;
-  const auto ended = http::follow(server.path(), "/", [&](std::string_view line) {
+  const auto ended = http::stream_lines(server.path(), "/", [&](std::string_view line) {
     lines.emplace_back(line);
     return true;
   });
@@ -93,14 +93,14 @@ TEST_CASE("a stream that ends early is an error, a rejected one a response", "[h
   const auto none = [](std::string_view) { return true; };
   {
     const OneAnswer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab");
-    CHECK_FALSE(http::follow(server.path(), "/", none).has_value());
+    CHECK_FALSE(http::stream_lines(server.path(), "/", none).has_value());
   }
   {
     const OneAnswer server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n");
-    CHECK_FALSE(http::follow(server.path(), "/", none).has_value());
+    CHECK_FALSE(http::stream_lines(server.path(), "/", none).has_value());
   }
   const OneAnswer server("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy");
-  const auto refused = http::follow(server.path(), "/", none);
+  const auto refused = http::stream_lines(server.path(), "/", none);
   REQUIRE(refused.has_value());
   CHECK(refused->status == 503);
   CHECK(refused->body == "busy");

@@ -36,12 +36,12 @@ Event resources(std::vector<Assignment> assignments, CpuSet allocatable = CpuSet
   return {Source::kPodResources, ResourcesSeen{std::move(allocatable), std::move(assignments)}};
 }
 
-Judgement judged(const Ledger& ledger, const std::string& sandbox, const std::string& name) {
+Ownership ownership_of(const Ledger& ledger, const std::string& sandbox, const std::string& name) {
   const PodRecord& record = *ledger.find(sandbox);
   const ContainerRecord& found = record.containers.at(sandbox + '-' + name);
-  const Judgement judgement = ledger.judge(record, found);
-  CHECK(found.facts.exclusive == judgement.exclusive);
-  return judgement;
+  const Ownership ownership = ledger.ownership_of(record, found);
+  CHECK(found.facts.exclusive == ownership.exclusive);
+  return ownership;
 }
 
 }  // namespace
@@ -50,15 +50,15 @@ TEST_CASE("without quota and kubelet, a request of the whole set that nobody els
   Ledger ledger;
   ledger.apply(pod("a", "ns/a"));
   ledger.apply(container("a", "app", {4, 5}, 2048));
-  CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kRequest, true});
+  CHECK(ownership_of(ledger, "a", "app") == Ownership{true, Basis::kRequest, true});
   ledger.apply(container("a", "side", {0, 1, 2, 3}, 2));
-  CHECK(judged(ledger, "a", "side") == Judgement{false, Basis::kSet, false});
+  CHECK(ownership_of(ledger, "a", "side") == Ownership{false, Basis::kSet, false});
   ledger.apply(container("a", "unsaid", {6}, 0));
-  CHECK(judged(ledger, "a", "unsaid") == Judgement{false, Basis::kSet, true});
+  CHECK(ownership_of(ledger, "a", "unsaid") == Ownership{false, Basis::kSet, true});
   // A burstable container that requests the whole pool is one of several there.
   ledger.apply(pod("b", "ns/b"));
   ledger.apply(container("b", "app", {4, 5}, 2));
-  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+  CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, false});
 }
 
 TEST_CASE("shares have a maximum") {
@@ -78,11 +78,11 @@ TEST_CASE("PodResources decides where kubelet's state does not, and not where it
   ledger.apply(container("a", "side", {6, 7}, 2048));
   CHECK(ledger.apply(resources({{"ns/a", "app", {4, 5}}, {"ns/a", "side", {}}})).taken ==
         CpuSet{4, 5});
-  CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kPodResources});
-  CHECK(judged(ledger, "a", "side") == Judgement{false, Basis::kPodResources});
+  CHECK(ownership_of(ledger, "a", "app") == Ownership{true, Basis::kPodResources});
+  CHECK(ownership_of(ledger, "a", "side") == Ownership{false, Basis::kPodResources});
   CHECK(ledger.exclusive() == CpuSet{4, 5});
   ledger.apply({Source::kKubelet, KubeletSeen{CpuSet{0, 1}, std::vector<Claim>{}}});
-  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kKubelet});
+  CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kKubelet});
   CHECK(ledger.exclusive().empty());
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("without a static policy PodResources has no CPUs") {
   ledger.apply(pod("a", "ns/a"));
   ledger.apply(container("a", "app", {4, 5}, 2048));
   ledger.apply(resources({{"ns/a", "app", {}}}, {}));
-  CHECK(judged(ledger, "a", "app").basis == Basis::kRequest);
+  CHECK(ownership_of(ledger, "a", "app").basis == Basis::kRequest);
 }
 
 TEST_CASE("a file that cannot be read any more keeps its claims and denies nothing") {
@@ -102,13 +102,13 @@ TEST_CASE("a file that cannot be read any more keeps its claims and denies nothi
   KubeletSeen seen{CpuSet{0, 1}, std::vector<Claim>{{"uid-a", "app", {4}}}};
   ledger.apply({Source::kKubelet, seen});
   ledger.apply(container("b", "app", {5}, 1024));
-  CHECK(judged(ledger, "b", "app") == Judgement{false, Basis::kKubelet});
+  CHECK(ownership_of(ledger, "b", "app") == Ownership{false, Basis::kKubelet});
   seen.outdated = true;
   ledger.apply({Source::kKubelet, seen});
-  CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kKubelet});
-  CHECK(judged(ledger, "b", "app").basis == Basis::kRequest);
+  CHECK(ownership_of(ledger, "a", "app") == Ownership{true, Basis::kKubelet});
+  CHECK(ownership_of(ledger, "b", "app").basis == Basis::kRequest);
   ledger.apply(resources({{"ns/b", "app", {5}}}));
-  CHECK(judged(ledger, "b", "app") == Judgement{true, Basis::kPodResources});
+  CHECK(ownership_of(ledger, "b", "app") == Ownership{true, Basis::kPodResources});
 }
 
 TEST_CASE("a name that two sandboxes bear proves nothing, until one is gone") {
@@ -116,11 +116,11 @@ TEST_CASE("a name that two sandboxes bear proves nothing, until one is gone") {
   ledger.apply(pod("a", "ns/web-0"));
   ledger.apply(container("a", "app", {4}, 0));
   ledger.apply(resources({{"ns/web-0", "app", {4}}}));
-  CHECK(judged(ledger, "a", "app").exclusive);
+  CHECK(ownership_of(ledger, "a", "app").exclusive);
   ledger.apply(pod("b", "ns/web-0"));
-  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+  CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, true});
   ledger.apply({Source::kNri, PodGone{"b"}});
-  CHECK(judged(ledger, "a", "app").exclusive);
+  CHECK(ownership_of(ledger, "a", "app").exclusive);
 }
 
 TEST_CASE("a pod that PodResources names first owns its CPUs, and none once it is gone") {
@@ -143,7 +143,7 @@ TEST_CASE("a container that PodResources does not list is judged without it") {
   ledger.apply(pod("a", "ns/a"));
   ledger.apply(resources({{"ns/a", "app", {4, 5}}}));
   ledger.apply(container("a", "init", {4, 5}, 2048));
-  CHECK(judged(ledger, "a", "init").basis == Basis::kRequest);
+  CHECK(ownership_of(ledger, "a", "init").basis == Basis::kRequest);
 }
 
 TEST_CASE("the same answer of PodResources changes nothing") {
@@ -199,7 +199,7 @@ TEST_CASE("a container that an operator described leaves no doubt") {
   Event given = container("a", "app", {4, 5}, 0);
   given.source = Source::kApi;
   ledger.apply(given);
-  CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+  CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, false});
   CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)).empty());
 }
 
@@ -210,30 +210,30 @@ TEST_CASE("a set with the pool in it is not taken for a container's own") {
   SECTION("kubelet gives no reserved CPU to a container, whatever its request or quota") {
     ledger.apply(resources({}));
     ledger.apply(container("a", "app", {1, 2}, 2048));
-    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+    CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, false});
     ledger.apply(container("a", "app", {1, 2}, 0));
-    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+    CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, false});
   }
   SECTION("all that was left to give out may be the pool, or have been given out since") {
     ledger.apply(resources({{"ns/b", "app", {2, 3}}}));
     ledger.apply(container("a", "app", {4, 5, 6, 7}, 4096));
-    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+    CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, true});
     CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)) == CpuSet{4, 5, 6, 7});
     ledger.apply(resources({{"ns/b", "app", {2}}}));
-    CHECK(judged(ledger, "a", "app") == Judgement{true, Basis::kRequest, true});
+    CHECK(ownership_of(ledger, "a", "app") == Ownership{true, Basis::kRequest, true});
   }
   SECTION("so may all of the pool that kubelet's file had last; what requests nothing is there") {
     KubeletSeen state{CpuSet::range(0, 3), std::vector<Claim>{}, true};
     ledger.apply({Source::kKubelet, state});
     ledger.apply(container("a", "app", {0, 1, 2, 3}, 4096));
-    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+    CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, true});
     ledger.apply(container("a", "app", {0, 1, 2, 3}, 0));
-    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, false});
+    CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, false});
     CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)).empty());
     state.shared_pool = CpuSet::range(0, 7);
     CHECK(ledger.apply({Source::kKubelet, state}).exclusive_map);
     CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 15)) == CpuSet::range(0, 3));
-    CHECK(judged(ledger, "a", "app") == Judgement{false, Basis::kSet, true});
+    CHECK(ownership_of(ledger, "a", "app") == Ownership{false, Basis::kSet, true});
   }
 }
 

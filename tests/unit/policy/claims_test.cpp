@@ -39,10 +39,10 @@ struct Node {
   bool owns(const std::string& pod) const {
     const PodRecord& record = *ledger.find(pod);
     const ContainerRecord& container = record.containers.at(pod + "-app");
-    const Judgement judgement = ledger.judge(record, container);
-    CHECK(judgement.basis == Basis::kDra);
-    CHECK(judgement.exclusive == container.facts.exclusive);
-    return judgement.exclusive;
+    const Ownership ownership = ledger.ownership_of(record, container);
+    CHECK(ownership.basis == Basis::kDra);
+    CHECK(ownership.exclusive == container.facts.exclusive);
+    return ownership.exclusive;
   }
   std::vector<ClaimFault> faults() const {
     std::vector<ClaimFault> list;
@@ -187,7 +187,8 @@ TEST_CASE("what kubelet's state assigns stays, whatever the environment names") 
   node.ledger.apply({Source::kKubelet, KubeletSeen{CpuSet{0, 1}, {{{"uid-a", "app", {4, 5}}}}}});
   node.run("a", {4, 5}, {{"u9", {4, 5}}});
   const PodRecord& pod = *node.ledger.find("a");
-  CHECK(node.ledger.judge(pod, pod.containers.at("a-app")) == Judgement{true, Basis::kKubelet});
+  CHECK(node.ledger.ownership_of(pod, pod.containers.at("a-app")) ==
+        Ownership{true, Basis::kKubelet});
 }
 
 TEST_CASE("a report without an environment leaves the claims that are known") {

@@ -35,9 +35,9 @@ struct Scene {
     requests = server.requests();
     return response;
   }
-  base::Result<http::Response> follow(TlsAnswer answer) {
+  base::Result<http::Response> stream_lines(TlsAnswer answer) {
     const TlsServer server(trusted, {std::move(answer)});
-    return tls::follow(at(server), kGet, {}, 60s, [this](std::string_view line) {
+    return tls::stream_lines(at(server), kGet, {}, 60s, [this](std::string_view line) {
       lines.emplace_back(line);
       return lines.size() < most;
     });
@@ -131,21 +131,21 @@ TEST_CASE("an end that anyone could have made completes no response", "[tls]") {
 TEST_CASE("a stream's lines are handed over until it ends, breaks, or no more are wanted",
           "[tls]") {
   Scene scene;
-  CHECK(scene.follow({tests::http_stream("a\nb\nc")})->status == 200);
+  CHECK(scene.stream_lines({tests::http_stream("a\nb\nc")})->status == 200);
   CHECK(scene.lines == std::vector<std::string>{"a", "b"});
   scene.lines.clear();
-  const auto cut = scene.follow({.text = tests::http_stream("a\nb"), .is_cut = true});
+  const auto cut = scene.stream_lines({.text = tests::http_stream("a\nb"), .is_cut = true});
   CHECK(cut.error().code == ErrorCode::kUnavailable);
   CHECK(scene.lines == std::vector<std::string>{"a"});
   scene.lines.clear();
   scene.most = 1;
-  CHECK(scene.follow({.text = tests::http_stream("a\nb\n"), .is_cut = true}));
+  CHECK(scene.stream_lines({.text = tests::http_stream("a\nb\n"), .is_cut = true}));
   CHECK(scene.lines == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("a stream's refusal comes back, and hands over no line", "[tls]") {
   Scene scene;
-  const auto refused = scene.follow({tests::http_response("410 Gone", "line\nline\n")});
+  const auto refused = scene.stream_lines({tests::http_response("410 Gone", "line\nline\n")});
   CHECK(refused->status == 410);
   CHECK(refused->body == "line\nline\n");
   CHECK(scene.lines.empty());
@@ -154,6 +154,6 @@ TEST_CASE("a stream's refusal comes back, and hands over no line", "[tls]") {
 TEST_CASE("a line without an end is given up", "[tls]") {
   Scene scene;
   const std::string most(std::size_t{9} << 20, 'x');
-  CHECK(scene.follow({tests::http_stream(most)}).error().code == ErrorCode::kInvalid);
+  CHECK(scene.stream_lines({tests::http_stream(most)}).error().code == ErrorCode::kInvalid);
   CHECK(scene.lines.empty());
 }

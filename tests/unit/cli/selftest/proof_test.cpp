@@ -69,7 +69,7 @@ struct Scene {
   bool released = false;
   std::chrono::nanoseconds ran{}, waited{};  ///< of each thread
 
-  void follow_manifests() {
+  void run_manifests() {
     node.stop_all();
     if (!kubelet_works) return;
     const std::string uid = node.uid_of(kVm), shared = node.uid_of(kShared);
@@ -93,7 +93,7 @@ struct Scene {
     clock.advance(time);
     ran += time / 10;
     waited += time / 1000 * (released ? 3 : 1);
-    follow_manifests();
+    run_manifests();
     if (signal_in_period && !busy.empty()) return false;
     return signal_after-- != 0;
   }
@@ -103,7 +103,7 @@ struct Scene {
     if (!changes) return answer_to(node, target);
     posts.push_back(target);
     released = target.starts_with("/v1/release");
-    follow_manifests();
+    run_manifests();
     return {};
   }
 
@@ -198,7 +198,7 @@ TEST_CASE("self-test: the next run removes the pods of a killed one") {
   Scene scene;
   const Pod pod = vm_pod(kChoice, "left");
   REQUIRE(scene.record.place(scene.node.root().path() / SelftestNode::kManifests, pod));
-  scene.follow_manifests();
+  scene.run_manifests();
   CHECK(scene.proof().remove_leftovers());
   CHECK(scene.report.steps.size() == 1);
   CHECK(scene.report.reason.empty());

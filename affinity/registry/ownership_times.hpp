@@ -10,11 +10,11 @@
 
 namespace ka::registry {
 
-class Ownership {
+class OwnershipTimes {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit Ownership(Time start) : start_(start) {}
+  explicit OwnershipTimes(Time start) : start_(start) {}
 
   /// These CPUs were given away now.
   void record_taken(const policy::CpuSet& cpus, Time now);

@@ -11,7 +11,7 @@
 
 namespace ka::cli::selftest {
 
-/// The pod that is judged.
+/// The pod that is checked.
 struct Subject {
   std::string uid;
   int cpus = 0;  ///< that its container asks for

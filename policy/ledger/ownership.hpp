@@ -24,13 +24,13 @@ enum class Basis {
 /// "set".
 std::string_view basis_name(Basis basis);
 
-struct Judgement {
+struct Ownership {
   bool exclusive = false;
   Basis basis = Basis::kSet;
   /// No authoritative source decided, and the container's spec alone does not prove it.
   bool in_doubt = false;
 
-  bool operator==(const Judgement&) const = default;
+  bool operator==(const Ownership&) const = default;
 };
 
 }  // namespace ka::policy::ledger

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/selftest/judgement.hpp"
+#include "affinity/cli/selftest/checks.hpp"
 
 #include <boost/json/parse.hpp>
 
@@ -65,19 +65,19 @@ std::string word_amiss(const DaemonWord& word, const Reading& reading = right())
 
 }  // namespace
 
-TEST_CASE("self-test, judgement: everything as it must be") {
+TEST_CASE("self-test, checks: everything as it must be") {
   CHECK(amiss(check_assignment(assigned(), kSubject)).empty());
   CHECK(masks_amiss(right()).empty());
   CHECK(word_amiss(agreeing()).empty());
 }
 
-TEST_CASE("self-test, judgement: kubelet assigned another number of CPUs") {
+TEST_CASE("self-test, checks: kubelet assigned another number of CPUs") {
   CHECK(contains(amiss(check_assignment(assigned(), {"u", 3})), "broken kubelet"));
   CHECK(contains(amiss(check_assignment(assigned(), {"other", 2})),
                  "the pod has 0 CPUs by kubelet's state"));
 }
 
-TEST_CASE("self-test, judgement: without kubelet nobody keeps other containers off") {
+TEST_CASE("self-test, checks: without kubelet nobody keeps other containers off") {
   constexpr Finding::By kRuntime = Finding::By::kRuntime;
   const Subject subject{"u", 2, kRuntime};
   CHECK(amiss(check_assignment(assigned(), subject)).empty());
@@ -93,7 +93,7 @@ TEST_CASE("self-test, judgement: without kubelet nobody keeps other containers o
   CHECK(contains(amiss(check_masks(assigned(), subject, reading)), "broken kernel"));
 }
 
-TEST_CASE("self-test, judgement: a thread may leave the pod's CPUs and the pool") {
+TEST_CASE("self-test, checks: a thread may leave the pod's CPUs and the pool") {
   Assignments assignments = assigned();
   assignments.claims.push_back({"v", "app", cpus("7")});
   assignments.pool = cpus("0-1,4-6");
@@ -102,7 +102,7 @@ TEST_CASE("self-test, judgement: a thread may leave the pod's CPUs and the pool"
   CHECK(contains(text, "VMM 13 on 0-1,4-7"));
 }
 
-TEST_CASE("self-test, judgement: a CPU without a vCPU bound to it") {
+TEST_CASE("self-test, checks: a CPU without a vCPU bound to it") {
   Reading reading = right();
   reading.own[2].cpus = cpus("2-3");
   const auto text = masks_amiss(reading);
@@ -110,7 +110,7 @@ TEST_CASE("self-test, judgement: a CPU without a vCPU bound to it") {
   CHECK(contains(text, "vCPU 12 on 2-3"));
 }
 
-TEST_CASE("self-test, judgement: pinned, but not isolated") {
+TEST_CASE("self-test, checks: pinned, but not isolated") {
   Reading reading = right();
   reading.own[3].cpus = cpus("2-3");
   CHECK(masks_amiss(reading).starts_with(
@@ -127,14 +127,14 @@ TEST_CASE("self-test, judgement: pinned, but not isolated") {
         "degraded daemon: the container is not isolated: housekeeping\n");
 }
 
-TEST_CASE("self-test, judgement: another pod's thread on the pod's CPUs") {
+TEST_CASE("self-test, checks: another pod's thread on the pod's CPUs") {
   Reading reading = right();
   reading.others[0].cpus = cpus("0-7");
   CHECK(masks_amiss(reading) ==
         "broken kernel: threads of other pods may run on CPUs 2-3: container app 20 on 0-7\n");
 }
 
-TEST_CASE("self-test, judgement: unread threads are not good") {
+TEST_CASE("self-test, checks: unread threads are not good") {
   Reading reading = right();
   reading.unread = 1;
   CHECK(contains(masks_amiss(reading), "could not be read"));
@@ -144,7 +144,7 @@ TEST_CASE("self-test, judgement: unread threads are not good") {
   CHECK(contains(masks_amiss({}), "containerd has no task for the pod"));
 }
 
-TEST_CASE("self-test, judgement: the daemon's report differs") {
+TEST_CASE("self-test, checks: the daemon's report differs") {
   DaemonWord word = agreeing();
   word.node.at_pointer("/exclusive") = "2";
   CHECK(contains(word_amiss(word), "exclusive CPUs 2; by kubelet's state: 2-3"));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger's decisions: which container owns its CPUs.
+#include "policy/ledger/ownership.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -30,20 +32,44 @@ bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const Cpu
 
 }  // namespace
 
+std::string_view basis_name(Basis basis) {
+  switch (basis) {
+    case Basis::kOperator:
+      return "operator";
+    case Basis::kKubelet:
+      return "kubelet";
+    case Basis::kManaged:
+      return "managed";
+    case Basis::kDra:
+      return "dra";
+    case Basis::kPodResources:
+      return "pod-resources";
+    case Basis::kBefore:
+      return "before-restart";
+    case Basis::kQuota:
+      return "quota";
+    case Basis::kRequest:
+      return "request";
+    case Basis::kSet:
+      return "set";
+  }
+  return {};
+}
+
 /// An operator's `exclusive` decides; then, for kubelet's pods, kubelet's state, whichever source
 /// reported the container, and the claims that its environment names; then the decision from before
 /// a restart; then the container's spec and disjointness: the very set of another pod's container
 /// is a pool that they share. (A set that merely overlaps others' proves nothing: kubelet rewrites
 /// those up to 10 s late.)
-Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) const {
+Ownership Ledger::ownership_of(const PodRecord& pod, const ContainerRecord& container) const {
   if (container.stated_exclusive) return {*container.stated_exclusive, Basis::kOperator};
   const bool by_hand = is_by_hand(pod, container);
   if (!by_hand) {
-    const auto by_kubelet = judge_by_kubelet(pod, container);
+    const auto by_kubelet = ownership_by_kubelet(pod, container);
     if (by_kubelet && by_kubelet->exclusive) return *by_kubelet;
-    if (const auto word = judge_by_claims(container)) return *word;
+    if (const auto word = ownership_by_claims(container)) return *word;
     if (by_kubelet) return *by_kubelet;
-    if (const auto word = judge_by_resources(pod, container)) return *word;
+    if (const auto word = ownership_by_resources(pod, container)) return *word;
   }
   if (container.exclusive_before) {
     return {*container.exclusive_before, Basis::kBefore, container.doubted_before};
@@ -54,16 +80,16 @@ Judgement Ledger::judge(const PodRecord& pod, const ContainerRecord& container) 
   const CpuSet& cpus = container.facts.cpus;
   const bool is_own = by_hand || !(shared_with_another_pod(pod, cpus) || has_reserved(cpus));
   if (exclusive_by_quota(container.facts)) return {is_own, is_own ? Basis::kQuota : Basis::kSet};
-  Judgement judgement = judge_by_request(pod, container.facts, is_own);
+  Ownership ownership = ownership_by_request(pod, container.facts, is_own);
   // An operator says `exclusive` where it is meant.
-  judgement.in_doubt &= container.source != Source::kApi || judgement.exclusive;
-  return judgement;
+  ownership.in_doubt &= container.source != Source::kApi || ownership.exclusive;
+  return ownership;
 }
 
 /// kubelet 1.33 and later lifts the quota of containers that own CPUs. `is_own`: no other pod has
 /// the set.
-Judgement Ledger::judge_by_request(const PodRecord& pod, const ContainerFacts& container,
-                                   bool is_own) const {
+Ownership Ledger::ownership_by_request(const PodRecord& pod, const ContainerFacts& container,
+                                       bool is_own) const {
   const bool is_candidate = exclusive_by_request(container);
   const bool is_unknown = is_unexplained(container) && !has_last_pool(container.cpus);
   if (!is_candidate && !is_unknown) return {false, Basis::kSet};
@@ -93,38 +119,38 @@ bool Ledger::has_last_pool(const CpuSet& cpus) const {
 }
 
 /// Absent: not in kubelet's state.
-std::optional<Judgement> Ledger::judge_by_kubelet(const PodRecord& pod,
-                                                  const ContainerRecord& container) const {
+std::optional<Ownership> Ledger::ownership_by_kubelet(const PodRecord& pod,
+                                                      const ContainerRecord& container) const {
   if (!kubelet_.claims) return std::nullopt;
   const bool owns = container.source == Source::kCgroup
                         ? owns_mask(*kubelet_.claims, pod, container.facts.cpus)
                         : is_claimed(pod, container.facts);
   if (!owns && kubelet_.outdated) return std::nullopt;
-  return Judgement{owns, assigner_ == Source::kManaged ? Basis::kManaged : Basis::kKubelet};
+  return Ownership{owns, assigner_ == Source::kManaged ? Basis::kManaged : Basis::kKubelet};
 }
 
 /// Absent: its environment names no claims. One that names a claim which is not its own shares its
 /// CPUs, whatever its quota is.
-std::optional<Judgement> Ledger::judge_by_claims(const ContainerRecord& container) const {
+std::optional<Ownership> Ledger::ownership_by_claims(const ContainerRecord& container) const {
   if (container.claims.empty()) return std::nullopt;
   const bool good = prepared_.examine(container.claims, container.facts.cpus) == ClaimFault::kNone;
-  return Judgement{good, Basis::kDra};
+  return Ownership{good, Basis::kDra};
 }
 
 /// Absent: PodResources does not speak of CPUs, not of this container, or of two pods of its name.
-std::optional<Judgement> Ledger::judge_by_resources(const PodRecord& pod,
-                                                    const ContainerRecord& container) const {
+std::optional<Ownership> Ledger::ownership_by_resources(const PodRecord& pod,
+                                                        const ContainerRecord& container) const {
   if (!assignments_.speak_of_cpus() || find_named(pod.pod_name) == nullptr) return std::nullopt;
   const ContainerFacts& facts = container.facts;
   if (container.source == Source::kCgroup) {
     if (assignments_.of(pod.pod_name).empty()) return std::nullopt;
     const bool owns = !facts.cpus.empty() && assignments_.cpus_of(pod.pod_name) == facts.cpus;
-    return Judgement{owns, Basis::kPodResources};
+    return Ownership{owns, Basis::kPodResources};
   }
   const Assignment* assigned = assignments_.find(pod.pod_name, facts.name);
   if (assigned == nullptr || facts.name.empty()) return std::nullopt;
   const bool owns = !assigned->cpus.empty() && !is_outdated(facts, assigned->cpus);
-  return Judgement{owns, Basis::kPodResources};
+  return Ownership{owns, Basis::kPodResources};
 }
 
 const PodRecord* Ledger::find_named(const std::string& name) const {

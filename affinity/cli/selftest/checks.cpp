@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/cli/selftest/judgement.hpp"
+#include "affinity/cli/selftest/checks.hpp"
 
 #include <fmt/format.h>
 
