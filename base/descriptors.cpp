@@ -49,11 +49,6 @@ void DescriptorReserve::refill() {
   }
 }
 
-std::size_t DescriptorReserve::size() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(held_, [](const auto& held) { return held >= 0; }));
-}
-
 bool DescriptorReserve::give_one() {
   return std::ranges::any_of(held_, [](auto& held) {
     const int number = held.exchange(-1);

@@ -27,8 +27,6 @@ class DescriptorReserve {
 
   /// Refills the reserve, as far as descriptors are available.
   void refill();
-  /// Number of descriptors in reserve.
-  std::size_t size() const;
   /// Closes one; false: none is left. Any thread.
   bool give_one();
 

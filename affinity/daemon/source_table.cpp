@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/daemon/source_table.hpp"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "shim-ext/dra/dra_source.hpp"
 #include "shim-ext/kata/kata_source.hpp"
@@ -98,6 +100,14 @@ constexpr std::array kRegistrations{
     SourceRegistration{Source::kState, never, nullptr},    // read before there is any source
     SourceRegistration{Source::kManaged, never, nullptr},  // what we decide through NRI
 };
+
+static_assert(kRegistrations.size() == std::size(policy::ledger::kSources) &&
+                  std::ranges::all_of(policy::ledger::kSources,
+                                      [](const policy::ledger::SourceTraits& traits) {
+                                        return std::ranges::count(kRegistrations, traits.source,
+                                                                  &SourceRegistration::source) == 1;
+                                      }),
+              "each source has one row");
 
 }  // namespace
 

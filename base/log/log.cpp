@@ -52,13 +52,9 @@ std::string_view value_of(Fields fields, std::string_view name) {
   return found == fields.end() ? std::string_view() : found->second;
 }
 
-std::string prefixed(Level level, std::string_view text, Fields fields) {
-  return std::string{'<', priority_of(level), '>'} + to_line(text, fields) + '\n';
-}
-
 /// With one write(2), so that lines of several threads do not mix. A failure is not reported.
 void write_to_stderr(Level level, std::string_view text, Fields fields) {
-  const std::string line = prefixed(level, text, fields);
+  const std::string line = to_prefixed_line(level, text, fields);
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
@@ -91,25 +87,18 @@ std::string to_line(std::string_view text, Fields fields) {
   return line;
 }
 
+std::string to_prefixed_line(Level level, std::string_view text, Fields fields) {
+  return std::string{'<', priority_of(level), '>'} + to_line(text, fields) + '\n';
+}
+
 Log::Log(Level level, const base::Clock& clock) : Log(level, standard_sink(), clock) {}
 
 Log::Log(Level level, Sink sink, const base::Clock& clock)
-    : Log(level, std::move(sink), [&clock] { return clock.now(); }) {}
-
-Log::Log(Level level, Sink sink, std::function<base::Clock::Time()> now)
     : level_(level),
       sink_(std::move(sink)),
-      now_(std::move(now)),
+      clock_(clock),
       alike_(kAlike, kAlikeEvery),
       troubles_(kTroubles, kTroublesEvery) {}
-
-Log::Log(Level level, std::string& text)
-    : Log(
-          level,
-          [&text](Level at, std::string_view line, Fields fields) {
-            text += prefixed(at, line, fields);
-          },
-          [] { return base::Clock::Time(); }) {}
 
 void Log::set_level(Level level) {
   const std::lock_guard lock(mutex_);
@@ -120,7 +109,7 @@ std::optional<std::uint64_t> Log::admit(Level level, std::string_view text, Fiel
   if (level == Level::kDebug) return 0;
   const std::string_view kind = value_of(fields, "kind");
   const std::string key(kind.empty() ? text : kind);
-  const auto now = now_();
+  const auto now = clock_.now();
   const auto of_sandbox = alike_.admit(key + '\n' + std::string(value_of(fields, "sandbox")), now);
   if (!of_sandbox || level == Level::kInfo) return of_sandbox;
   const auto of_kind = troubles_.admit(key, now);

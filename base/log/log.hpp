@@ -39,8 +39,6 @@ class Log {
   /// Writes to journald or standard error. `clock` must outlive it.
   Log(Level level, const base::Clock& clock);
   Log(Level level, Sink sink, const base::Clock& clock);
-  /// Appends lines to `text`, which must outlive the Log, and knows no time: for tests.
-  Log(Level level, std::string& text);
 
   void set_level(Level level);
 
@@ -58,20 +56,21 @@ class Log {
   }
 
  private:
-  Log(Level level, Sink sink, std::function<base::Clock::Time()> now);
   void write(Level level, std::string_view text, std::initializer_list<Field> fields) const;
   std::optional<std::uint64_t> admit(Level level, std::string_view text, Fields fields) const;
 
   mutable std::mutex mutex_;  ///< libvirt's thread logs too
   Level level_;
   Sink sink_;
-  std::function<base::Clock::Time()> now_;
+  const base::Clock& clock_;
   mutable Limiter alike_;     ///< by kind and sandbox
   mutable Limiter troubles_;  ///< by kind
 };
 
-/// "<4>text key=value ...": for standard error; without the prefix for display.
+/// "text key=value ...", for display.
 std::string to_line(std::string_view text, Fields fields);
+/// The same for standard error, with its end: "<4>text key=value ...\n".
+std::string to_prefixed_line(Level level, std::string_view text, Fields fields);
 /// The syslog(3) priority of a level: '3', '4', '6', '7'.
 char priority_of(Level level);
 

@@ -234,10 +234,6 @@ Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuReque
                  : allocate_whole_cores(machine, request, pipeline);
 }
 
-Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request) {
-  return allocate(machine, request, policy_for(request.options));
-}
-
 CpuSet pack(const Machine& machine, const CpuSet& cpus, int count) {
   if (count >= cpus.size()) return cpus & machine.cpus();
   const CpuRequest request{.cpus = std::min(count, (cpus & machine.cpus()).size()),

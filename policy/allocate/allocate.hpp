@@ -41,7 +41,6 @@ const Pipeline& policy_for(OptionSet options);
 /// refused. So it is when a container shrinks.
 Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request,
                                           const Pipeline& pipeline);
-Expected<CpuAllocation, Refusal> allocate(const Machine& machine, const CpuRequest& request);
 
 /// `count` of these CPUs by the packed policy; all of them where they are fewer.
 CpuSet pack(const Machine& machine, const CpuSet& cpus, int count);

@@ -3,8 +3,9 @@
 // source decides").
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
-#include <span>
 #include <string_view>
 
 namespace ka::policy::ledger {
@@ -38,8 +39,31 @@ struct SourceTraits {
   bool reports_exits = false;
 };
 
-/// One row each.
-std::span<const SourceTraits> source_traits();
+constexpr std::size_t index_of(Source source) { return static_cast<std::size_t>(source); }
+
+/// One row each, in the order of the enum. The runtime itself knows most of a container: each
+/// change before it is made, and each exit. The shim proxy sees the same calls later and misses
+/// exits, but lives as long as its sandbox; persist.json lags behind both; a cgroup has only the
+/// mask.
+inline constexpr SourceTraits kSources[] = {
+    {Source::kApi, "api", 0, false, false, true},
+    {Source::kNri, "nri", 3, false, true, true},
+    {Source::kProxy, "proxy", 2, true},
+    {Source::kPersist, "persist.json", 1},
+    {Source::kCgroup, "cgroup"},
+    {Source::kKubelet, "kubelet", 0, false, true},
+    {Source::kPodResources, "pod-resources", 0, false, true},
+    {Source::kDra, "dra", 0, false, true},
+    {Source::kLibvirt, "libvirt"},
+    {Source::kState, "state"},
+    {Source::kBundle, "bundle"},
+    {Source::kManaged, "managed", 0, false, true},
+};
+
+static_assert(std::ranges::all_of(kSources, [](const SourceTraits& traits) {
+  return &traits == &kSources[index_of(traits.source)];
+}));
+
 const SourceTraits& traits_of(Source source);
 
 /// "api", "nri", "proxy", "persist.json", "cgroup", "kubelet", "pod-resources", "dra", "libvirt",

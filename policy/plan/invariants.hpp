@@ -86,8 +86,4 @@ struct DedicatedVcpu {
 /// I3 over a whole node: the dedicated vCPUs of all of its sandboxes.
 std::vector<Violation> check_dedicated(const std::vector<DedicatedVcpu>& vcpus);
 
-/// All of the above for a node's plan.
-std::vector<Violation> check_node(const Snapshot& snapshot, const Settings& settings,
-                                  const Plan& plan);
-
 }  // namespace ka::policy::plan

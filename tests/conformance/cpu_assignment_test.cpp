@@ -3,6 +3,7 @@
 #include <boost/json/value_to.hpp>
 
 #include "policy/allocate/allocate.hpp"
+#include "tests/allocate.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/vectors.hpp"
 
@@ -82,7 +83,7 @@ CpuRequest request_of(const Case& vector) {
 }
 
 void check_assignment(const Machine& machine, const Case& vector) {
-  const auto answer = allocate::allocate(machine, request_of(vector));
+  const auto answer = ka::tests::allocate_by_options(machine, request_of(vector));
   const std::string error = text(vector, "expErr");
   if (error.empty()) {
     REQUIRE(answer);

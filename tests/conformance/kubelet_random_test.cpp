@@ -10,6 +10,7 @@
 #include "affinity/documents/topology.hpp"
 #include "policy/allocate/allocate.hpp"
 #include "policy/allocate/cpu_hints.hpp"
+#include "tests/allocate.hpp"
 #include "tests/catch.hpp"
 #include "tests/conformance/sequence.hpp"
 #include "tests/conformance/vectors.hpp"
@@ -55,7 +56,7 @@ std::string answer_to_allocation(const Machine& machine, const Case& vector) {
                      .group_size = number(vector, "group_size", 1)};
   if (const auto* ids = vector.if_contains("numa_affinity")) request.numa_affinity = nodes(*ids);
   if (refused_options(request.options, machine, HintPolicy::kNone)) return "invalid";
-  const auto answer = allocate::allocate(machine, request);
+  const auto answer = ka::tests::allocate_by_options(machine, request);
   return answer ? format_list(answer->cpus) : "refused";
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "shim-ext/nri/session.hpp"
+#include "tests/text_log.hpp"
 
 using namespace ka;
 
@@ -27,7 +28,7 @@ class Nobody final : public nri::Listener {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   std::string lines;
-  const log::Log log(log::Level::kError, lines);
+  const log::Log log = tests::text_log(log::Level::kError, lines);
   const base::Clock clock;
   boost::asio::io_context io;
   Nobody nobody;

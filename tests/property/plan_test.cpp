@@ -8,6 +8,7 @@
 
 #include "policy/plan/invariants.hpp"
 #include "policy/plan/plan.hpp"
+#include "tests/node_invariants.hpp"
 #include "tests/property/property.hpp"
 #include "tests/property/worlds.hpp"
 
@@ -32,7 +33,7 @@ void log(const World& world, const Plan& plan) {
 }
 
 void no_violation(const World& world, const Plan& plan) {
-  for (const Violation& violation : check_node(world.node, world.settings, plan)) {
+  for (const Violation& violation : ka::tests::check_node(world.node, world.settings, plan)) {
     log(world, plan);
     RC_LOG() << "I" << invariant_of(violation.breach) << ' ' << breach_name(violation.breach) << ' '
              << violation.sandbox << ' ' << violation.subject << ' ' << format_list(violation.cpus)

@@ -2,9 +2,25 @@
 #include "affinity/cli/noise/decoder.hpp"
 
 #include <array>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace ka::cli::noise {
+
+/// What the tracepoint of a row says.
+enum class Meaning { kSwitch, kBegin, kEnd };
+
+struct Tracepoint {
+  std::string_view name;  ///< "sched/sched_switch"
+  Meaning meaning = Meaning::kSwitch;
+  CauseKind kind = CauseKind::kTask;
+  std::string_view id_field = {};  ///< empty: `id` is the cause's
+  int id = 0;
+  std::string_view title = {};  ///< of the cause, where no field names it
+  bool is_required = false;     ///< false: some kernels or machines do not have it
+};
+
 namespace {
 
 using enum Meaning;
@@ -52,8 +68,6 @@ std::optional<Switch> read_switch(const TraceFormat& format, Record record) {
 }
 
 }  // namespace
-
-std::span<const Tracepoint> tracepoints() { return kTracepoints; }
 
 base::Result<Decoder> Decoder::read(const std::filesystem::path& tracefs) {
   Decoder decoder;

@@ -10,6 +10,7 @@
 #include "tests/peers/pod_resources/scripted_kubelet.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -42,7 +43,7 @@ struct Scene {
   base::Clock clock;
   tests::RecordingNode node{clock};
   std::string log_lines;
-  log::Log log{log::Level::kInfo, log_lines};
+  log::Log log = tests::text_log(log::Level::kInfo, log_lines);
   pod_resources::PodResourcesSource source{io, clock, socket, node, node, log};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/property/allocate/checks.hpp"
 
+#include "tests/allocate.hpp"
 #include "tests/catch.hpp"
 #include "tests/property/allocate/slow_rules.hpp"
 
@@ -77,7 +78,7 @@ void check_refused(const Machine& machine, const CpuRequest& request) {
 }
 
 void check_request(const Machine& machine, const CpuRequest& request) {
-  const auto answer = allocate::allocate(machine, request);
+  const auto answer = ka::tests::allocate_by_options(machine, request);
   if (!answer) {
     check_refused(machine, request);
   } else if (request.cpus < request.held.size()) {
@@ -86,7 +87,7 @@ void check_request(const Machine& machine, const CpuRequest& request) {
     check_grown(machine, request, answer->cpus);
   }
   if (answer && whole(request)) CHECK(machine.whole_cores(answer->cpus));
-  const auto again = allocate::allocate(machine, request);
+  const auto again = ka::tests::allocate_by_options(machine, request);
   CHECK((answer ? answer->cpus : CpuSet{}) == (again ? again->cpus : CpuSet{}));
 }
 
@@ -120,10 +121,10 @@ void check_rules(Random& random, const Machine& machine, int requests) {
     slow.cpus = random.between(0, slow.available.size());
     INFO("request " << i << ": " << slow.cpus << " of " << format_list(slow.available)
                     << ", groups of " << slow.group_size);
-    const auto answer = allocate::allocate(machine, {.cpus = slow.cpus,
-                                                     .available = slow.available,
-                                                     .options = slow.options,
-                                                     .group_size = slow.group_size});
+    const auto answer = ka::tests::allocate_by_options(machine, {.cpus = slow.cpus,
+                                                                 .available = slow.available,
+                                                                 .options = slow.options,
+                                                                 .group_size = slow.group_size});
     REQUIRE(answer);
     CHECK(format_list(answer->cpus) == format_list(take_slowly(machine.topology(), slow)));
   }

@@ -10,6 +10,7 @@
 #include "policy/allocate/cpu_hints.hpp"
 #include "policy/allocate/fitting.hpp"
 #include "policy/allocate/life.hpp"
+#include "tests/allocate.hpp"
 #include "tests/catch.hpp"
 
 namespace ka::test {
@@ -84,7 +85,7 @@ std::string hint_everything(const Machine& machine) {
       CHECK((merged->admit || (policy == HintPolicy::kSingleNumaNode && size > 1)));
       if (!merged->admit || !merged->affinity) continue;
       CHECK(machine.cpus_of_nodes(*merged->affinity).size() >= size);
-      const auto answer = allocate::allocate(
+      const auto answer = ka::tests::allocate_by_options(
           machine, {.cpus = size, .available = machine.cpus(), .numa_affinity = *merged->affinity});
       REQUIRE(answer);
       CHECK(answer->cpus.subset_of(machine.cpus_of_nodes(*merged->affinity)));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "policy/allocate/split.hpp"
+#include "tests/allocate.hpp"
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
 
@@ -18,7 +19,7 @@ CpuSet cpus(const char* list) { return parse_list<CpuTag>(list).value(); }
 /// The answer as text: the list, or the refusal.
 std::string answer(const Machine& machine, CpuRequest request) {
   if (request.available.empty()) request.available = machine.cpus();
-  const auto answer = allocate::allocate(machine, request);
+  const auto answer = ka::tests::allocate_by_options(machine, request);
   return answer ? format_list(answer->cpus) : refusal_text(answer.error());
 }
 
@@ -124,7 +125,7 @@ TEST_CASE("whole cores of different sizes are combined to the exact request") {
     cpus.push_back({.cpu = cpu, .core = cpu < 4 ? 0 : (cpu - 1) / 3});
   const Machine machine(Topology::make(cpus).value());
   const auto whole = [&](int count) {
-    const auto answer = allocate::allocate(
+    const auto answer = ka::tests::allocate_by_options(
         machine,
         {.cpus = count, .available = machine.cpus(), .options = {CpuOption::kFullPcpusOnly}});
     return answer ? format_list(answer->cpus) : "refused";
@@ -144,8 +145,9 @@ TEST_CASE("cores are ordered by their lowest CPU, not by core id") {
                                         {.cpu = 4, .core = 1},
                                         {.cpu = 5, .core = 1}})
                             .value());
-  CHECK(format_list(allocate::allocate(machine, {.cpus = 2, .available = machine.cpus()})->cpus) ==
-        "0,2");
+  CHECK(
+      format_list(ka::tests::allocate_by_options(machine, {.cpus = 2, .available = machine.cpus()})
+                      ->cpus) == "0,2");
 }
 
 TEST_CASE("prefer-isolated allocates isolcpus and nohz_full CPUs first") {
@@ -214,7 +216,7 @@ TEST_CASE("the best combination of nodes is kept where kubelet overwrites it") {
   }
   const CpuRequest request{
       .cpus = 12, .available = available, .options = {CpuOption::kDistributeAcrossNuma}};
-  CHECK(machine.topology().nodes_of(allocate::allocate(machine, request)->cpus) ==
+  CHECK(machine.topology().nodes_of(ka::tests::allocate_by_options(machine, request)->cpus) ==
         NodeSet{0, 1, 2, 7});
 }
 
@@ -271,7 +273,7 @@ TEST_CASE("the trace lists the steps and scores of the allocation") {
                            .reserved = {0},
                            .options = {CpuOption::kDistributeAcrossNuma},
                            .explain = true};
-  const auto answer = allocate::allocate(machine, request);
+  const auto answer = ka::tests::allocate_by_options(machine, request);
   REQUIRE(answer);
   std::string steps;
   for (const Finding& finding : answer->trace) {
@@ -291,7 +293,7 @@ TEST_CASE("the trace says what a resize down keeps, and what it prefers") {
                            .promised = {2},
                            .explain = true};
   std::string said;
-  const auto got = allocate::allocate(machine, request);
+  const auto got = ka::tests::allocate_by_options(machine, request);
   REQUIRE(got);
   for (const Finding& finding : got->trace) {
     if (finding.what == Finding::What::kPreferred) said += "first " + format_list(finding.cpus);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/text_log.hpp"
 #include "tests/unit/cluster/cluster_scene.hpp"
 
 using namespace ka;
@@ -60,7 +61,7 @@ struct Scene {
 
   ClusterScene cluster;
   std::string lines;
-  log::Log log{log::Level::kInfo, lines};
+  log::Log log = tests::text_log(log::Level::kInfo, lines);
   PodWatch watch{cluster.server, log};
   std::vector<std::chrono::milliseconds> slept;
 };

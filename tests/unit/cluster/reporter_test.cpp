@@ -9,6 +9,7 @@
 
 #include "base/files.hpp"
 #include "tests/scripted_server.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/cluster/cluster_scene.hpp"
 
 using namespace ka;
@@ -85,7 +86,7 @@ struct Scene {
   static constexpr Reporter::Duration step = 1s;
   tests::ClusterScene cluster;
   std::string lines;
-  log::Log log{log::Level::kInfo, lines};
+  log::Log log = tests::text_log(log::Level::kInfo, lines);
   PodWatch watch{cluster.server, log};
   tests::ScriptedServer daemon;
   DaemonReader reader{cluster.dir.path() / "api.sock"};

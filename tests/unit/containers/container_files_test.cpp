@@ -9,6 +9,7 @@
 
 #include "base/files.hpp"
 #include "tests/catch.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
@@ -78,7 +79,7 @@ struct Scene : tests::LineScene {
   }
 
   tests::TempDir dir;
-  log::Log log{log::Level::kWarning, log_lines};
+  log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   std::optional<containers::ContainerFiles> files;
 };
 

@@ -9,6 +9,7 @@
 #include "affinity/daemon/source_node.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
@@ -84,7 +85,7 @@ struct Scene : tests::LineScene {
   std::string text(policy::ledger::Source which) { return board().sources().at(which).text; }
 
   tests::TempDir dir;
-  log::Log log{log::Level::kWarning, log_lines};
+  log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   boost::asio::io_context io;
   daemon::SourceNode source_node{line(), board(), clock};
   kata::KataSource source;

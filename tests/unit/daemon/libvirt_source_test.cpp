@@ -10,6 +10,7 @@
 #include "affinity/line/views.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
@@ -52,7 +53,7 @@ struct Scene : tests::LineScene {
                              : std::nullopt;
   }
 
-  log::Log log{log::Level::kWarning, log_lines};
+  log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   boost::asio::io_context io;
   std::vector<std::string> recorded;
   daemon::SourceNode source_node{line(), board(), clock};

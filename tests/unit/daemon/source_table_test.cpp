@@ -21,15 +21,6 @@ std::set<Source> awaited(const daemon::SourceSettings& settings) {
 
 }  // namespace
 
-TEST_CASE("each source has one row") {
-  std::set<Source> rows;
-  for (const auto& row : daemon::source_registrations()) CHECK(rows.insert(row.source).second);
-  for (const auto& traits : policy::ledger::source_traits()) {
-    CAPTURE(traits.name);
-    CHECK(rows.contains(traits.source));
-  }
-}
-
 TEST_CASE("a start waits for the sources that the node has") {
   const tests::TempDir dir;
   daemon::SourceSettings settings;

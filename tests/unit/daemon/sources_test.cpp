@@ -9,6 +9,7 @@
 #include "base/rpc/timer.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -102,7 +103,7 @@ struct Scene final : nri::Containers {
   boost::asio::io_context io;
   tests::RecordingNode node{clock};
   std::string log_lines;
-  log::Log log{log::Level::kInfo, log_lines};
+  log::Log log = tests::text_log(log::Level::kInfo, log_lines);
   daemon::SourceSettings settings{
       .nri_socket = {}, .kubelet_state = "/state", .pod_resources = {}, .cdi = {}, .kata = {}};
   daemon::SourceContext context{io, node, *this, nullptr, {}, {}, log, clock};

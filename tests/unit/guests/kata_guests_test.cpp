@@ -11,6 +11,7 @@
 #include "affinity/guests/guests.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/guest-agent/kata_peer.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -177,7 +178,7 @@ struct Scene {
   tests::LineScene host;
   boost::asio::io_context io;
   std::string log_lines;
-  log::Log log{log::Level::kWarning, log_lines};
+  log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   KataServer server{io, host_dir.path() / "agent"};
   vmm::Roots roots{.proc = host.node.proc(),
                    .debugfs = host.node.debugfs(),

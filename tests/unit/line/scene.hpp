@@ -18,6 +18,7 @@
 #include "tests/fake_cpusets.hpp"
 #include "tests/fake_node.hpp"
 #include "tests/test_clock.hpp"
+#include "tests/text_log.hpp"
 
 namespace ka::tests {
 
@@ -164,7 +165,7 @@ class LineScene {
   TempDir temp_;
   std::map<int, std::string> cgroups_;  ///< by pid, of those with one of their own
   line::Options options_;
-  log::Log log_{log::Level::kWarning, log_lines};
+  log::Log log_ = tests::text_log(log::Level::kWarning, log_lines);
   std::unique_ptr<Daemon> daemon_;
 };
 

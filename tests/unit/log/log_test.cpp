@@ -13,19 +13,20 @@
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
+#include "tests/text_log.hpp"
 
 using namespace ka::log;
 
 TEST_CASE("a log line has a priority, a text and separable fields") {
   std::string lines;
-  const Log log(Level::kInfo, lines);
+  const Log log = ka::tests::text_log(Level::kInfo, lines);
   log.warning("thread cannot be placed", {{"sandbox", "s1"}, {"reason", "say \"no\"\nplease"}});
   CHECK(lines == "<4>thread cannot be placed sandbox=s1 reason=\"say \\\"no\\\" please\"\n");
 }
 
 TEST_CASE("a level suppresses what is below it") {
   std::string lines;
-  Log log(Level::kWarning, lines);
+  Log log = ka::tests::text_log(Level::kWarning, lines);
   log.info("quiet");
   CHECK(lines.empty());
   log.set_level(Level::kDebug);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
+#include "tests/node_invariants.hpp"
 #include "tests/unit/policy/plan_scenario.hpp"
 
 using namespace scenario;
@@ -32,7 +33,7 @@ TEST_CASE("every sandbox sees the CPUs of the others as foreign") {
   const Plan made = plan::plan(snapshot, at_home(), nullptr);
   CHECK(vcpu_line(*made.find("s2")) == "0:0-1,3-5");
   CHECK(made.find("s3") == nullptr);
-  CHECK(violation_line(check_node(snapshot, at_home(), made)) == "");
+  CHECK(violation_line(ka::tests::check_node(snapshot, at_home(), made)) == "");
 }
 
 TEST_CASE("a CPU that two pods claim is used by neither") {
@@ -45,7 +46,7 @@ TEST_CASE("a CPU that two pods claim is used by neither") {
     CHECK(find_note(sandbox.warnings, Code::kCpusContested) != nullptr);
     for (const VcpuPlan& vcpu : sandbox.vcpus) CHECK_FALSE(vcpu.cpus.intersects(cpus("3,6")));
   }
-  CHECK(violation_line(check_node(snapshot, at_home(), made)) == "");
+  CHECK(violation_line(ka::tests::check_node(snapshot, at_home(), made)) == "");
 }
 
 TEST_CASE("the CPUs of an exited container stay reserved to its pod") {

@@ -12,6 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
+#include "tests/text_log.hpp"
 
 using namespace ka;
 using namespace policy::ledger;
@@ -43,7 +44,7 @@ struct Scene {
   tests::TempDir dir;
   tests::TestClock clock;
   std::string log_lines;
-  log::Log log{log::Level::kWarning, log_lines};
+  log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   board::Board board{clock};
   std::vector<NotificationKind> kinds;
   std::string last_text;

@@ -14,6 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -61,7 +62,7 @@ struct SourceScene : Scene {
   tests::TestClock clock;
   tests::RecordingNode node{clock};
   std::string log_lines;
-  log::Log log{log::Level::kInfo, log_lines};
+  log::Log log = tests::text_log(log::Level::kInfo, log_lines);
   boost::asio::io_context io;
 };
 

@@ -10,6 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text_log.hpp"
 
 using namespace ka;
 using policy::CpuSet;
@@ -86,7 +87,7 @@ struct Scene {
 
   tests::TempDir dir;
   std::string log_lines;
-  log::Log log{log::Level::kDebug, log_lines};
+  log::Log log = tests::text_log(log::Level::kDebug, log_lines);
   boost::asio::io_context io;
   tests::TestClock clock;
   std::set<int> vmms{100};

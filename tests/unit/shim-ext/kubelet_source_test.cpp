@@ -6,6 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -25,7 +26,7 @@ struct Scene {
   tests::TestClock clock;
   tests::RecordingNode node{clock};
   std::string log_lines;
-  log::Log log{log::Level::kInfo, log_lines};
+  log::Log log = tests::text_log(log::Level::kInfo, log_lines);
   boost::asio::io_context io;
 };
 

@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text_log.hpp"
 
 using namespace ka;
 using policy::CpuSet;
@@ -147,7 +148,7 @@ TEST_CASE("the file is followed when written, replaced, truncated, removed or in
   const tests::TempDir dir;
   boost::asio::io_context io;
   std::string lines;
-  const log::Log log(log::Level::kWarning, lines);
+  const log::Log log = tests::text_log(log::Level::kWarning, lines);
   std::vector<policy::ledger::KubeletSeen> reported;
   std::string stands;
   std::function<void()> poll;

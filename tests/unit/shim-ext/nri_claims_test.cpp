@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/text_log.hpp"
 #include "tests/unit/shim-ext/nri_scene.hpp"
 
 using namespace ka;
@@ -21,7 +22,7 @@ struct Scene {
   }
 
   std::string lines;
-  log::Log log{log::Level::kInfo, lines};
+  log::Log log = text_log(log::Level::kInfo, lines);
   nri::Translator translator{[](int, nri::Origin) -> base::Result<nri::Process> {
                                return base::fail(base::ErrorCode::kGone, "none");
                              },

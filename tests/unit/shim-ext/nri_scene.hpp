@@ -21,6 +21,7 @@
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text_log.hpp"
 
 namespace ka::tests {
 
@@ -283,7 +284,7 @@ class NriScene {
   TempDir dir_;
   std::filesystem::path path_;
   base::Fd listener_;
-  log::Log log_{log::Level::kInfo, log_lines};
+  log::Log log_ = tests::text_log(log::Level::kInfo, log_lines);
   TestClock clock_;
   boost::asio::io_context io_;
   std::unique_ptr<NriPeer> peer_;

@@ -8,6 +8,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/test_clock.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/shim-ext/recording_node.hpp"
 
 using namespace ka;
@@ -40,7 +41,7 @@ struct Scene final : nri::Containers {
   tests::RecordingNode node{clock};
   std::function<void()> go_on;
   std::string log_lines;
-  log::Log log{log::Level::kInfo, log_lines};
+  log::Log log = tests::text_log(log::Level::kInfo, log_lines);
   boost::asio::io_context io;
   nri::NriSource source{"/none",
                         [](int, nri::Origin) { return base::Result<nri::Process>(); },

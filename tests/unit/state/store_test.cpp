@@ -10,6 +10,7 @@
 #include "policy/facts/limits.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text_log.hpp"
 
 using namespace ka;
 using state::Saved;
@@ -63,7 +64,7 @@ Saved sample() {
 struct Scene {
   tests::TempDir dir;
   std::string lines;
-  log::Log log{log::Level::kInfo, lines};
+  log::Log log = tests::text_log(log::Level::kInfo, lines);
   std::filesystem::path path() const { return dir.path() / "state"; }
   Store store() const {
     std::filesystem::create_directories(path());

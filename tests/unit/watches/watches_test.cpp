@@ -14,6 +14,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
@@ -107,7 +108,7 @@ struct Scene {
   tests::LineScene host;
   boost::asio::io_context io;
   std::string log_lines;
-  log::Log log{log::Level::kWarning, log_lines};
+  log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   watches::Watches watches{io,
                            host.line(),
                            host.board(),

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/noise/decoder.hpp"
 
-#include <algorithm>
-
 #include "affinity/cli/noise/trace_format.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
@@ -20,16 +18,29 @@ TraceFormat format_of(const std::string& text) {
   return *std::move(format);
 }
 
-const Tracepoint& row(std::string_view name) {
-  return *std::ranges::find(tracepoints(), name, &Tracepoint::name);
-}
+/// A kernel that has what is required, but for the scheduler's.
+struct Kernel {
+  Kernel() {
+    write("irq/irq_handler_entry", tests::kIrqFormat);
+    write("irq/irq_handler_exit", "ID: 224\n\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n");
+    write("irq/softirq_entry", tests::kSoftirqFormat);
+    write("irq/softirq_exit", "ID: 222\n\tfield:int vec;\toffset:8;\tsize:4;\tsigned:1;\n");
+  }
+  void write(const std::string& name, const char* format) const {
+    sys.write("kernel/tracing/events/" + name + "/format", format);
+  }
+
+  tests::TempDir sys;
+};
 
 Decoder decoder() {
-  Decoder made;
-  made.add(row("sched/sched_switch"), format_of(tests::kSwitchFormat));
-  made.add(row("irq/irq_handler_entry"), format_of(tests::kIrqFormat));
-  made.add(row("irq/softirq_entry"), format_of(tests::kSoftirqFormat));
-  return made;
+  const Kernel kernel;
+  kernel.write("sched/sched_switch", tests::kSwitchFormat);
+  const auto tracefs = find_tracefs(kernel.sys.path());
+  REQUIRE(tracefs);
+  auto read = Decoder::read(*tracefs);
+  REQUIRE(read);
+  return *std::move(read);
 }
 
 RecordMaker switch_record() {
@@ -39,7 +50,8 @@ RecordMaker switch_record() {
 }
 
 std::optional<TraceEvent> decode(const std::string& bytes) {
-  return decoder().decode(4, Nanoseconds(1000), 41, bytes);
+  static const Decoder kDecoder = decoder();
+  return kDecoder.decode(4, Nanoseconds(1000), 41, bytes);
 }
 
 }  // namespace
@@ -113,19 +125,12 @@ TEST_CASE("what describes no tracepoint is refused") {
 }
 
 TEST_CASE("a kernel without the scheduler's tracepoint is an error, one without vectors is not") {
-  const tests::TempDir sys;
-  CHECK_FALSE(find_tracefs(sys.path()));
-  const auto write = [&](const std::string& name, const char* format) {
-    sys.write("kernel/tracing/events/" + name + "/format", format);
-  };
-  write("irq/irq_handler_entry", tests::kIrqFormat);
-  write("irq/irq_handler_exit", "ID: 224\n\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n");
-  write("irq/softirq_entry", tests::kSoftirqFormat);
-  write("irq/softirq_exit", "ID: 222\n\tfield:int vec;\toffset:8;\tsize:4;\tsigned:1;\n");
-  const auto tracefs = find_tracefs(sys.path());
+  CHECK_FALSE(find_tracefs(tests::TempDir().path()));
+  const Kernel kernel;
+  const auto tracefs = find_tracefs(kernel.sys.path());
   REQUIRE(tracefs);
   CHECK_FALSE(Decoder::read(*tracefs));
-  write("sched/sched_switch", tests::kSwitchFormat);
+  kernel.write("sched/sched_switch", tests::kSwitchFormat);
   const auto read = Decoder::read(*tracefs);
   REQUIRE(read);
   CHECK(read->ids() == std::vector<std::uint16_t>{222, 223, 224, 225, 372});
