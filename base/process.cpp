@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/files.hpp"
+#include "base/split.hpp"
 #include "base/text.hpp"
 
 namespace ka::base {
@@ -25,15 +26,6 @@ template <typename Number>
 bool read_field(std::string_view field, Number& value) {
   const auto [stop, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   return error == std::errc{} && stop == field.data() + field.size();
-}
-
-bool lists_controller(std::string_view controllers, std::string_view wanted) {
-  while (!controllers.empty()) {
-    const std::size_t comma = std::min(controllers.find(','), controllers.size());
-    if (controllers.substr(0, comma) == wanted) return true;
-    controllers.remove_prefix(std::min(comma + 1, controllers.size()));
-  }
-  return false;
 }
 
 }  // namespace
@@ -106,7 +98,7 @@ Result<std::string> ProcFs::cgroup(int pid, std::string_view controller) const {
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const bool wanted =
-        controller.empty() ? controllers.empty() : lists_controller(controllers, controller);
+        controller.empty() ? controllers.empty() : has_part(controllers, ',', controller);
     if (!wanted) continue;
     const std::string_view path = line.substr(second + 1);
     if (is_printable(path, kMaxPath)) return std::string(path);

@@ -15,4 +15,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
+bool has_part(std::string_view text, char separator, std::string_view part) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (text.substr(0, end) == part) return true;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
+
 }  // namespace ka::base

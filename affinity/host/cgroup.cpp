@@ -3,33 +3,18 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "affinity/host/mounts.hpp"
+#include "base/cgroup_files.hpp"
 #include "base/files.hpp"
+#include "base/mounts.hpp"
 #include "base/process.hpp"
-#include "base/split.hpp"
 
 namespace ka::host {
 namespace {
 
 using base::ErrorCode;
 using base::Result;
-
-bool has(std::string_view list, char separator, std::string_view wanted) {
-  for (const std::string_view part : base::split(list, separator)) {
-    if (part == wanted) return true;
-  }
-  return false;
-}
-
-bool controls_cpusets(const std::filesystem::path& v2_root) {
-  auto controllers = base::read_file(v2_root / "cgroup.controllers");
-  if (!controllers) return false;
-  if (controllers->ends_with('\n')) controllers->pop_back();
-  return has(*controllers, ' ', "cpuset");
-}
 
 Result<std::string> first_of(const std::filesystem::path& directory,
                              std::initializer_list<const char*> names) {
@@ -54,8 +39,9 @@ Result<policy::IdSet<Tag>> read_set(const std::filesystem::path& directory,
 Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int version) {
   // Version 1 of older kernels has no file for the effective set.
   using Tag = policy::CpuTag;
-  return version == 2 ? read_set<Tag>(directory, {"cpuset.cpus.effective"})
-                      : read_set<Tag>(directory, {"cpuset.effective_cpus", "cpuset.cpus"});
+  const char* effective = base::effective_cpus_file(version);
+  return version == 2 ? read_set<Tag>(directory, {effective})
+                      : read_set<Tag>(directory, {effective, "cpuset.cpus"});
 }
 
 }  // namespace
@@ -63,13 +49,8 @@ Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int ver
 Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
   const auto mounts = base::read_file(proc / "self" / "mountinfo");
   if (!mounts) return unexpected(mounts.error());
-  std::optional<Cgroups> v1;
-  for (const Mount& mount : parse_mounts(*mounts)) {
-    const std::filesystem::path point(mount.point);
-    if (mount.type == "cgroup2" && controls_cpusets(point)) return Cgroups(2, point, proc);
-    if (mount.type == "cgroup" && has(mount.options, ',', "cpuset")) v1 = Cgroups(1, point, proc);
-  }
-  if (v1) return *v1;
+  const auto found = base::find_cpuset_hierarchy(base::parse_mounts(*mounts));
+  if (found) return Cgroups(found->version, found->mount, proc);
   return base::fail(ErrorCode::kUnavailable, "no cgroup hierarchy has the cpuset controller");
 }
 

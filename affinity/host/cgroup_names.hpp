@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How kubelet, container runtimes, Kata, libvirt and systemd name cgroups, by either cgroup driver.
-// The only place on the host that knows; in the guest it is guest-agent/agent/hierarchy.hpp.
+// The only place on the host that knows. In the guest it is guest-agent/agent/hierarchy.hpp, for
+// there kata-agent alone names them. Names of the files in a cgroup: base/cgroup_files.hpp.
 #pragma once
 
 #include <array>

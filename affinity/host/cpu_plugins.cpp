@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/host/mounts.hpp"
 #include "affinity/host/movers.hpp"
 #include "base/files.hpp"
+#include "base/mounts.hpp"
 
 namespace ka::host {
 namespace {
@@ -32,10 +32,10 @@ bool is_at_or_below(const fs::path& path, const fs::path& parent) {
 }
 
 /// By the last of the mounts that hold `path`, which hides those before it.
-std::optional<Directory> locate(const fs::path& path, const std::vector<Mount>& mounts) {
+std::optional<Directory> locate(const fs::path& path, const std::vector<base::Mount>& mounts) {
   std::optional<Directory> found;
   std::size_t longest = 0;
-  for (const Mount& mount : mounts) {
+  for (const base::Mount& mount : mounts) {
     if (!is_at_or_below(path, mount.point) || mount.point.size() < longest) continue;
     longest = mount.point.size();
     const fs::path inside = path.lexically_relative(mount.point);
@@ -44,7 +44,7 @@ std::optional<Directory> locate(const fs::path& path, const std::vector<Mount>& 
   return found;
 }
 
-bool shows(const Mount& mount, const Directory& directory) {
+bool shows(const base::Mount& mount, const Directory& directory) {
   return mount.device == directory.device && is_at_or_below(directory.path, mount.root);
 }
 
@@ -52,8 +52,8 @@ bool shows(const Mount& mount, const Directory& directory) {
 bool may_see(const base::ProcFs& proc, const std::string& process, const Directory& directory) {
   const auto mountinfo = base::read_file(proc.root() / process / "mountinfo", kMaxMountinfo);
   if (!mountinfo) return mountinfo.error().code != base::ErrorCode::kGone;
-  return std::ranges::any_of(parse_mounts(*mountinfo),
-                             [&](const Mount& mount) { return shows(mount, directory); });
+  return std::ranges::any_of(base::parse_mounts(*mountinfo),
+                             [&](const base::Mount& mount) { return shows(mount, directory); });
 }
 
 /// NRI's socket is root's alone.
@@ -84,7 +84,7 @@ std::optional<Directory> directory_of(const fs::path& socket, const base::ProcFs
   std::error_code ignored;
   const fs::path directory = fs::weakly_canonical(socket, ignored).parent_path();
   const auto own = base::read_file(proc.root() / "self/mountinfo", kMaxMountinfo);
-  return own ? locate(directory, parse_mounts(*own)) : std::nullopt;
+  return own ? locate(directory, base::parse_mounts(*own)) : std::nullopt;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/cgroup_files.hpp"
 #include "base/files.hpp"
 
 namespace ka::host {
@@ -81,8 +82,7 @@ void Walk::visit(const fs::path& directory, const CpuSet& above) {
 
 /// One without files of its own (version 2) has what the one above it has.
 CpuSet Walk::allowed(const fs::path& directory, const CpuSet& above) {
-  auto text = base::read_file(directory /
-                              (version_ == 2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus"));
+  auto text = base::read_file(directory / base::effective_cpus_file(version_));
   if (!text && version_ == 1 && text.error().code == ErrorCode::kGone) {
     text = base::read_file(directory / "cpuset.cpus");
   }
@@ -96,7 +96,7 @@ CpuSet Walk::allowed(const fs::path& directory, const CpuSet& above) {
 }
 
 void Walk::add_threads(const fs::path& directory, const CpuSet& cpus) {
-  const auto text = base::read_file(directory / (version_ == 2 ? "cgroup.threads" : "tasks"));
+  const auto text = base::read_file(directory / base::threads_file(version_));
   // A threaded domain that is invalid holds none (EOPNOTSUPP, kernel/cgroup/cgroup.c).
   if (!text && text.error().number == EOPNOTSUPP) return;
   if (!text) return record(text.error());

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/cgroup_files.hpp"
 #include "guest-agent/agent/files.hpp"
 
 namespace ka::agent {
@@ -128,8 +129,7 @@ std::optional<GuestCpuSet> given_cpus(const fs::path& directory) {
 }
 
 std::optional<GuestCpuSet> effective_cpus(const Hierarchy& hierarchy, const fs::path& directory) {
-  const char* file =
-      hierarchy.kind == CgroupKind::kV2 ? "cpuset.cpus.effective" : "cpuset.effective_cpus";
+  const char* file = base::effective_cpus_file(hierarchy.kind == CgroupKind::kV2 ? 2 : 1);
   if (auto cpus = read_cpus(directory / file)) return cpus;
   return given_cpus(directory);
 }
@@ -138,9 +138,9 @@ std::vector<int> threads_of(const Hierarchy& hierarchy, const fs::path& director
   std::error_code none;
   const bool v2 =
       hierarchy.kind == CgroupKind::kV2 ||
-      (hierarchy.kind != CgroupKind::kV1 && fs::exists(directory / "cgroup.threads", none));
+      (hierarchy.kind != CgroupKind::kV1 && fs::exists(directory / base::threads_file(2), none));
   std::vector<int> threads;
-  collect_threads(directory, v2 ? "cgroup.threads" : "tasks", threads,
+  collect_threads(directory, base::threads_file(v2 ? 2 : 1), threads,
                   hierarchy.kind == CgroupKind::kNone ? kDeepest : 0);
   return threads;
 }

@@ -2,7 +2,11 @@
 #include "guest-agent/agent/hierarchy.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/cgroup_files.hpp"
+#include "base/mounts.hpp"
+#include "base/split.hpp"
 #include "guest-agent/agent/files.hpp"
 
 namespace ka::agent {
@@ -13,53 +17,7 @@ namespace fs = std::filesystem;
 constexpr int kDeepest = 16;
 constexpr std::size_t kMostCgroups = 4096;
 constexpr std::size_t kIdLength = 64;
-
-std::vector<std::string_view> split(std::string_view text, char by) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = std::min(text.find(by), text.size());
-    parts.push_back(text.substr(0, end));
-    if (end == text.size()) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
-bool has(std::string_view options, std::string_view option) {
-  const auto all = split(options, ',');
-  return std::ranges::find(all, option) != all.end();
-}
-
-struct Mount {
-  fs::path at;
-  std::string type;
-  std::string options;
-};
-
-/// A line of mountinfo (proc(5)): "36 35 98:0 /root /at options optional... - type source super".
-std::optional<Mount> parse_mount(std::string_view line) {
-  const std::size_t dash = line.find(" - ");
-  const auto before = split(line.substr(0, dash), ' ');
-  if (dash == std::string_view::npos || before.size() < 6) return std::nullopt;
-  const auto behind = split(line.substr(dash + 3), ' ');
-  if (behind.size() < 3) return std::nullopt;
-  return Mount{fs::path(before[4]), std::string(behind[0]), std::string(behind[2])};
-}
-
-std::vector<Mount> cgroup_mounts(const Roots& roots) {
-  std::vector<Mount> mounts;
-  const auto text = read_text(roots.proc / "self/mountinfo").value_or("");
-  for (const std::string_view line : split(text, '\n')) {
-    auto mount = parse_mount(line);
-    if (mount && mount->type.starts_with("cgroup")) mounts.push_back(std::move(*mount));
-  }
-  return mounts;
-}
-
-bool controls_cpusets(const Mount& mount) {
-  const auto controllers = read_text(mount.at / "cgroup.controllers").value_or("");
-  const auto all = split(controllers, ' ');
-  return std::ranges::find(all, "cpuset") != all.end();
-}
+constexpr std::string_view kScope = ".scope";
 
 class Walker {
  public:
@@ -96,25 +54,24 @@ class Walker {
 }  // namespace
 
 Hierarchy find_hierarchy(const Roots& roots) {
-  const auto mounts = cgroup_mounts(roots);
-  Hierarchy found;
-  for (const Mount& mount : mounts) {
-    const bool v2 = mount.type == "cgroup2";
-    if (!v2 && has(mount.options, "cpu")) found.cpu = mount.at;
-    if (v2 ? controls_cpusets(mount) : has(mount.options, "cpuset")) {
-      found.kind = v2 ? CgroupKind::kV2 : CgroupKind::kV1;
-      found.root = mount.at;
-    }
+  const std::string text = read_text(roots.proc / "self/mountinfo").value_or("");
+  auto mounts = base::parse_mounts(text);
+  std::erase_if(mounts, [](const base::Mount& one) { return !one.type.starts_with("cgroup"); });
+  if (mounts.empty()) return {};
+  Hierarchy found{CgroupKind::kOther, mounts.front().point, {}};
+  for (const base::Mount& mount : mounts) {
+    const bool v1 = mount.type == "cgroup";
+    if (v1 && base::has_part(mount.options, ',', "cpu")) found.cpu = mount.point;
   }
-  if (found.kind != CgroupKind::kNone || mounts.empty()) return found;
-  found.kind = CgroupKind::kOther;
-  found.root = mounts.front().at;
+  if (auto cpusets = base::find_cpuset_hierarchy(mounts)) {
+    found.kind = cpusets->version == 2 ? CgroupKind::kV2 : CgroupKind::kV1;
+    found.root = std::move(cpusets->mount);
+  }
   return found;
 }
 
 bool names_container(std::string_view cgroup, std::string_view id) {
   if (cgroup == id) return true;
-  constexpr std::string_view kScope = ".scope";
   if (!cgroup.ends_with(kScope)) return false;
   cgroup.remove_suffix(kScope.size());
   return cgroup.ends_with(id) && cgroup.size() > id.size() + 1 &&
@@ -123,7 +80,6 @@ bool names_container(std::string_view cgroup, std::string_view id) {
 
 bool is_container_name(std::string_view cgroup) {
   const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  constexpr std::string_view kScope = ".scope";
   if (cgroup.ends_with(kScope)) cgroup.remove_suffix(kScope.size());
   if (cgroup.size() > kIdLength && cgroup[cgroup.size() - kIdLength - 1] == '-') {
     cgroup.remove_prefix(cgroup.size() - kIdLength);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this guest keeps the cgroups of its containers, and which cgroup is whose.
+// Where this guest keeps the cgroups of its containers, and which cgroup is whose. Here kata-agent
+// alone names them, and any program may make others with similar names: the host's rules
+// (affinity/host/cgroup_names.hpp: kubelet's, several runtimes', libvirt's) would let in too many.
 #pragma once
 
 #include <filesystem>

@@ -10,6 +10,7 @@
 #include "affinity/config/config.hpp"
 #include "affinity/config/entries.hpp"
 #include "base/files.hpp"
+#include "base/split.hpp"
 
 namespace ka::cli {
 namespace {
@@ -33,7 +34,7 @@ Symptom examine_debugfs(const fs::path& root) {
     return {"debugfs", Level::kNote, "debugfs is mounted but has no kvm directory",
             "load KVM's module of this processor", "modprobe kvm_intel || modprobe kvm_amd"};
   }
-  if (has_word(first_line_of(root / "proc/cmdline"), "debugfs=off")) {
+  if (base::has_part(first_line_of(root / "proc/cmdline"), ' ', "debugfs=off")) {
     return {"debugfs", Level::kBad,
             "the node was booted with debugfs=off: vCPU threads are identified by descriptors and "
             "names only",

@@ -5,6 +5,7 @@
 
 #include "affinity/host/cgroup_names.hpp"
 #include "base/files.hpp"
+#include "base/split.hpp"
 
 namespace ka::cli {
 namespace {
@@ -21,7 +22,7 @@ void read_cgroups(const fs::path& root, NodeFacts& node) {
   const std::string controllers = first_line_of(cgroups / "cgroup.controllers");
   node.cgroup_v2 = !controllers.empty();
   node.has_cpusets =
-      node.cgroup_v2 ? has_word(controllers, "cpuset") : is_there(cgroups / "cpuset");
+      node.cgroup_v2 ? base::has_part(controllers, ' ', "cpuset") : is_there(cgroups / "cpuset");
   node.systemd_scopes = is_there(cgroups / host::kPodsSlice);
   node.systemd_answers = is_there(root / "run/systemd/private");
 }
@@ -62,10 +63,6 @@ std::optional<Version> major_and_minor(const std::string& text) {
 std::string first_line_of(const fs::path& file) {
   const std::string text = base::read_file(file).value_or("");
   return text.substr(0, text.find('\n'));
-}
-
-bool has_word(const std::string& line, const std::string& word) {
-  return (' ' + line + ' ').find(' ' + word + ' ') != std::string::npos;
 }
 
 base::Result<watch::KubeletState> read_kubelet_state(const fs::path& root) {

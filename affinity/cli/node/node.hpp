@@ -18,9 +18,6 @@ namespace ka::cli {
 /// The first line of a file; empty where it cannot be read.
 std::string first_line_of(const std::filesystem::path& file);
 
-/// Whether a word is one of a line's, which spaces separate.
-bool has_word(const std::string& line, const std::string& word);
-
 /// What kubelet's CPU manager has written below `root`; kInvalid: the state is malformed.
 base::Result<watch::KubeletState> read_kubelet_state(const std::filesystem::path& root);
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ka::host {
+namespace ka::base {
 
 /// One line of mountinfo; parts of its text, escapes ("\040") as the kernel writes them.
 struct Mount {
@@ -19,4 +19,4 @@ struct Mount {
 /// Those of the whole text, in its order; lines that are none are left out.
 std::vector<Mount> parse_mounts(std::string_view mountinfo);
 
-}  // namespace ka::host
+}  // namespace ka::base
