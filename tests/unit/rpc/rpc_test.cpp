@@ -242,13 +242,3 @@ TEST_CASE("timer: its callback may destroy it") {
   tests::run_ready(io);
   CHECK(timer == nullptr);
 }
-
-TEST_CASE("timer: on the real clock it fires by itself") {
-  boost::asio::io_context io;
-  const base::Clock clock;
-  Timer timer(io, clock);
-  bool called = false;
-  timer.in(1ms, [&] { called = true; });
-  io.run();
-  CHECK(called);
-}

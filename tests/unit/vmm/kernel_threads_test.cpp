@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that the kernel makes for a VMM, and those that a VMM makes only at times.
-#include <linux/io_uring.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <string>
+#include <vector>
 
-#include <algorithm>
-#include <optional>
-#include <thread>
-
-#include "base/fd.hpp"
 #include "tests/catch.hpp"
 #include "tests/discovery.hpp"
 #include "tests/unit/vmm/fixture.hpp"
-#include "vmm/procfs/thread_list.hpp"
-#include "vmm/procfs/thread_names.hpp"
 
 using namespace ka;
 using ka::tests::FakeNode;
@@ -35,50 +26,7 @@ base::Result<vmm::VmmThreads> observe(const FakeNode& node, const std::string& c
   return tests::discover(roots_of(node), {.vmm = tests::process_id(kVmm), .cgroup = cgroup});
 }
 
-/// A ring whose submissions a thread of the kernel's polls for.
-base::Fd polled_ring() {
-  io_uring_params parameters{};
-  parameters.flags = IORING_SETUP_SQPOLL;
-  return base::Fd(static_cast<int>(::syscall(SYS_io_uring_setup, 4, &parameters)));
-}
-
-std::optional<vmm::SeenThread> find_io_uring_thread() {
-  base::ThreadStats stats("/proc");
-  const auto self = vmm::read_process(stats, ::getpid());
-  if (!self) return std::nullopt;
-  const auto made = std::ranges::find_if(self->threads, [](const vmm::SeenThread& thread) {
-    return vmm::io_uring_submitter(thread.comm).has_value();
-  });
-  return made == self->threads.end() ? std::nullopt : std::optional(*made);
-}
-
-/// It names itself once it runs, which may be after the ring is there.
-vmm::SeenThread thread_of_ring() {
-  for (;;) {
-    if (const auto made = find_io_uring_thread()) return *made;
-    std::this_thread::yield();
-  }
-}
-
-/// Whether the kernel accepts the mask that the thread has.
-bool accepts_mask(int tid) {
-  cpu_set_t cpus;
-  return ::sched_getaffinity(tid, sizeof cpus, &cpus) == 0 &&
-         ::sched_setaffinity(tid, sizeof cpus, &cpus) == 0;
-}
-
 }  // namespace
-
-TEST_CASE("a real io_uring thread names its submitter, and is movable if the kernel allows it") {
-  const base::Fd ring = polled_ring();
-  if (!ring) {
-    WARN("this kernel offers no io_uring");
-    return;
-  }
-  const vmm::SeenThread made = thread_of_ring();
-  CHECK(vmm::io_uring_submitter(made.comm) == ::gettid());
-  CHECK(made.movable == accepts_mask(made.key.tid));
-}
 
 TEST_CASE("an io_uring worker goes with its iothread") {
   const FakeNode node;
