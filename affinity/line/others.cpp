@@ -74,6 +74,16 @@ Trespass trespass_of(const host::Tenant& tenant, const CpuSet& cpus, const Other
   return found;
 }
 
+/// What only holds a pod's namespaces. kubelet assigns it no CPUs, so nobody will ever narrow it.
+bool is_pause(const host::Tenant& tenant, const PodRecord& pod) {
+  return !pod.vmm && host::container_name(tenant.directory).find(pod.id) != std::string::npos;
+}
+
+bool is_container(const host::Tenant& tenant, const std::string& uid, const PodRecord* pod) {
+  if (host::is_of_monitor(tenant.directory)) return false;
+  return pod == nullptr ? !uid.empty() : !is_pause(tenant, *pod);
+}
+
 std::string container_text(const host::Tenant& tenant, const std::string& uid,
                            const PodRecord* pod) {
   const std::string name =
@@ -107,7 +117,7 @@ Finding host_finding(const Trespass& sum) {
           {},
           sum.cpus,
           "host: " + std::to_string(sum.threads) +
-              " threads of services and the kernel may run on exclusive " +
+              " threads of services, pause processes and the kernel may run on exclusive " +
               messages::cpus_text(sum.cpus),
           "host-threads",
           "isolcpus=, or CPUAffinity= in systemd's system.conf"};
@@ -135,7 +145,7 @@ std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersC
     const PodRecord* pod = pods.find(uid, tenant.directory);
     if (pod != nullptr) found.cpus -= pod->exclusive_cpus();
     if (found.cpus.empty()) continue;
-    if ((pod != nullptr || !uid.empty()) && !host::is_of_monitor(tenant.directory)) {
+    if (is_container(tenant, uid, pod)) {
       findings.push_back(container_finding(tenant, uid, pod, found, context));
     } else {
       host.threads += found.threads;

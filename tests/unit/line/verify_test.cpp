@@ -286,10 +286,16 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   REQUIRE(others().size() == 2);
   CHECK(others()[1].text.starts_with("host: 2 threads of services"));
 
-  // A pod that is named by its id, as no source reported its uid.
+  // A pod that is named by its container's id, as no source reported its uid.
   REQUIRE(scene.requests().submit({policy::ledger::Source::kApi,
-                                   policy::ledger::PodSeen{.id = "c9", .pod_name = "shop/cart"}}));
+                                   policy::ledger::PodSeen{.id = "p9", .pod_name = "shop/cart"}}));
+  REQUIRE(scene.container("p9", "c9", {}, false));
   CHECK(others()[0].text.starts_with("other pod: container c9 of pod shop/cart"));
+
+  // Nor does kubelet narrow what holds a pod's namespaces.
+  scene.node.tenant("kubepods/podu9/cri-containerd-p9.scope", "0-7", "4921\n");
+  REQUIRE(others().size() == 2);
+  CHECK(others()[1].text.starts_with("host: 3 threads of services"));
 
   scene.calls.own[4711] = {1};  // narrowed by itself, though its cgroup allows more
   REQUIRE(others().size() == 1);
