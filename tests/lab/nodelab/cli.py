@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="node", description="A node with many CPUs, NUMA, SMT and KVM, in software.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    build = commands.add_parser("build", help="make the images of a shape, or of all that need no Debian sid, and boot it once")
+    build = commands.add_parser("build", help="make the images of a shape, or of all single nodes that need no Debian sid, and boot it once")
     build.add_argument("shape", nargs="?", choices=SHAPES)
     build.set_defaults(run=_build)
     run = commands.add_parser("run", help="run one scenario in a throw-away node")
@@ -54,7 +54,7 @@ def _add_extra(command: argparse.ArgumentParser) -> None:
 
 
 def _build(options: argparse.Namespace) -> int:
-    stable = [shape for shape in SHAPES.values() if not shape.newer]
+    stable = [shape for shape in SHAPES.values() if not shape.newer and not shape.wired]
     for shape in [SHAPES[options.shape]] if options.shape else stable:
         prepare(shape)
     return 0

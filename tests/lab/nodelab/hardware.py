@@ -29,10 +29,11 @@ _PASSABLE = (
 )
 
 
-def qemu(shape: Shape, ground: Path, payload: Path, log: Path, out: Path) -> list[str]:
+def qemu(shape: Shape, ground: Path, payload: Path, log: Path, out: Path, wire: tuple[Path, Path] | None = None) -> list[str]:
     """The command of a node of `shape` with its disks, and the files that take what it writes to its ports `lab.log` and `lab.out`.
+    `wire`: the sockets of this node's end and of the other's.
 
-    One that goes on where another stood must have the same, but for what the files hold.
+    One that goes on where another stood must have the same, but for what the files hold, and for where the wire leads.
     """
     tree, image = debian_tree(QEMU_SUITE), node_image(shape.suite, shape.newer)
     share = tree / "usr/share"
@@ -44,6 +45,7 @@ def qemu(shape: Shape, ground: Path, payload: Path, log: Path, out: Path) -> lis
     command += ["-append", " ".join([*_KERNEL_ARGS, *shape.kernel_args])]
     command += _disk("root", image / "root.img") + _disk("ground", ground) + _disk("payload", payload) + ["-device", "virtio-serial-pci"]
     command += _port("log", log) + _port("out", out)
+    command += _card(wire) if shape.wired else []
     return [*command, *(_PASSABLE if shape.iommu else ())]
 
 
@@ -57,6 +59,12 @@ def _numa(shape: Shape) -> list[str]:
         for target, distance in enumerate(row):
             arguments += ["-numa", f"dist,src={source},dst={target},val={distance}"]
     return arguments
+
+
+def _card(wire: tuple[Path, Path] | None) -> list[str]:
+    """Without a wire it leads nowhere."""
+    end = "dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}".format(*wire) if wire else "hubport,hubid=0"
+    return ["-netdev", f"{end},id=wire", "-device", "virtio-net-pci,netdev=wire,romfile="]
 
 
 def _disk(name: str, image: Path) -> list[str]:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A throw-away node at work, with its log and its results brought out."""
 
+import contextlib
 import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +25,7 @@ LOST = "lost to emulation"
 _UP = "node up"
 _STARTS = 2
 _LAST_LINES = 15
+_SECOND = "second"  # the directory of the other node's results
 _KERNEL_LINE = re.compile(r"\[ *\d+\.\d+\] ")
 _GUEST_LOST = 75  # inside/lab/vm.py
 
@@ -43,15 +47,17 @@ def run_scenario(shape: Shape, scenario: Scenario, timeout: float, out: Path, ex
     What the directory `extra` holds is put over the node's /lab.
     """
     out.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(out / _SECOND, ignore_errors=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="node-lab-") as directory:
         work = Path(directory)
         write_payload(shape.suite, work / "payload.img", work, scenario, extra)
-        command = _node(shape, work / "payload.img", out / "log", work / "out.tar")
-        command += ["-monitor", "none", "-serial", f"file:{out / 'console'}"]
+        wire = (work / "wire1", work / "wire2")
+        command = _headless(shape, work / "payload.img", out, work / "out.tar", wire)
         for start in range(1, _STARTS + 1):
             (out / "log").unlink(missing_ok=True)
-            ended = _run_for(command, timeout, out)
+            with _second(shape, scenario, work, out / _SECOND, extra) if shape.wired else contextlib.nullcontext():
+                ended = _run_for(command, timeout, out)
             status = _unpack(work / "out.tar", out)
             lost = _lost(out, status, ended)
             if not lost or start == _STARTS:
@@ -71,9 +77,29 @@ def run_shell(shape: Shape, extra: Path | None = None) -> int:
         return subprocess.run([*command, "-serial", "mon:stdio"], check=False).returncode
 
 
-def _node(shape: Shape, payload: Path, log: Path, out: Path) -> list[str]:
+@contextlib.contextmanager
+def _second(shape: Shape, scenario: Scenario, work: Path, out: Path, extra: Path | None) -> Iterator[None]:
+    """The other node, which runs the same scenario as number 2 as long as the first one runs. It leaves `log` and `console` in `out`."""
+    out.mkdir(exist_ok=True)
+    (out / "log").unlink(missing_ok=True)
+    payload = work / "payload2.img"
+    if not payload.exists():
+        write_payload(shape.suite, payload, work, scenario, extra, number=2)
+    command = _headless(shape, payload, out, work / "out2.tar", (work / "wire2", work / "wire1"))
+    with open(out / "qemu", "wb") as to, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=to, stderr=to) as machine:
+        try:
+            yield
+        finally:
+            machine.kill()
+
+
+def _headless(shape: Shape, payload: Path, out: Path, archive: Path, wire: tuple[Path, Path]) -> list[str]:
+    return [*_node(shape, payload, out / "log", archive, wire), "-monitor", "none", "-serial", f"file:{out / 'console'}"]
+
+
+def _node(shape: Shape, payload: Path, log: Path, out: Path, wire: tuple[Path, Path] | None = None) -> list[str]:
     stood = booted_node(shape)
-    return [*qemu(shape, stood / "ground.img", payload, log, out), "-incoming", f"exec:cat {stood / 'state'}"]
+    return [*qemu(shape, stood / "ground.img", payload, log, out, wire), "-incoming", f"exec:cat {stood / 'state'}"]
 
 
 def _run_for(command: list[str], timeout: float, out: Path) -> bool:
@@ -93,8 +119,8 @@ def _lost(out: Path, status: int | None, ended: bool) -> str:
     """What an emulated CPU does once in a while, and no program in the node or in its guests can help; else nothing."""
     if status == _GUEST_LOST:
         return "a guest hangs or its VM ended by itself (see log.lost)"
-    if not _was_up(out):
-        return "the node hangs while it starts"
+    if not all(_was_up(node) for node in (out, out / _SECOND) if node.exists()):
+        return "a node hangs while it starts"
     # It switches off after it has sent its status: without one, its kernel or QEMU failed.
     return "the node's kernel or its QEMU ended by itself (see console.lost)" if ended and status is None else ""
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from nodelab import kata
+from nodelab import chart_kit, kata
 from nodelab.cache import cached, digest
 from nodelab.image import guest_image, make_ext4
 from nodelab.packages import make_packages
@@ -40,12 +40,13 @@ def write_ground(image: Path, work: Path) -> None:
     shutil.rmtree(root)
 
 
-def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None, extra: Path | None = None) -> None:
-    """Writes the disk `image`; `work` is an empty directory for its making. Without a scenario the node offers a shell.
+def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None, extra: Path | None = None, number: int = 1) -> None:
+    """Writes the disk `image` of the first or the second node; `work` is a directory for its making. Without a scenario the node
+    offers a shell.
 
     What the directory `extra` holds is put over all the rest.
     """
-    root = work / "payload"
+    root = work / f"payload{number}"
     shutil.copytree(INSIDE, root, ignore=shutil.ignore_patterns("__pycache__", "etc"))
     shutil.copytree(SCENARIOS, root / "scenarios", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(PROJECT / "scripts", root / "scripts")
@@ -56,12 +57,15 @@ def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None
     if scenario:
         (root / "scenario").write_text(scenario.name)
         shutil.copy(scenario.file, root / "scenarios")
+    (root / "number").write_text(str(number))
     # Nodes that go on from the same point are not to have the same random numbers.
     (root / "seed").write_bytes(os.urandom(64))
     if programs := built_programs():
         shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
     if scenario and scenario.packages:
-        make_packages(root / "bin", root / "packages", work / "packing")
+        make_packages(root / "bin", root / "packages", work / f"packing{number}")
+    if scenario and scenario.chart:
+        chart_kit.lay_out(root / "cluster")
     if scenario and scenario.peers:
         shutil.copytree(unpacked(scenario.peers), root / "peers")
     if scenario and scenario.kata:

@@ -14,9 +14,9 @@ _SETTING = re.compile(r"^# lab (?P<key>\w+): *(?P<value>.+)$", re.MULTILINE)
 class Scenario:
     """One scenario. `shapes` are those that `node all` runs it on; `core` says whether the short list has it.
 
-    `alone`: it judges how long something takes, so that no other node may run beside it. `needs_product`: it cannot run without the
-    product's programs in the build tree; `packages`: nor without its packages; `peers`: nor without these programs of others; `kata`: nor
-    without the real Kata.
+    `alone`: it judges how long something takes, so that no other node may run beside it. `apart`: it is too long for `node all`.
+    `needs_product`: it cannot run without the product's programs in the build tree; `packages`: nor without its packages; `chart`: nor
+    without its chart, its image and the kubectl plugin; `peers`: nor without these programs of others; `kata`: nor without the real Kata.
     """
 
     name: str
@@ -26,8 +26,10 @@ class Scenario:
     timeout: float
     core: bool
     alone: bool
+    apart: bool
     needs_product: bool
     packages: bool
+    chart: bool
     peers: tuple[str, ...]
     kata: bool
 
@@ -60,8 +62,10 @@ def _read(path: Path) -> Scenario:
         timeout=float(settings["timeout"]),
         core=settings.get("core") == "yes",
         alone=settings.get("alone") == "yes",
+        apart=settings.get("apart") == "yes",
         needs_product=settings.get("product") != "no",
         packages=settings.get("packages") == "yes",
+        chart=settings.get("chart") == "yes",
         peers=tuple(settings.get("peers", "").split()),
         kata=settings.get("kata") == "yes",
     )

@@ -9,7 +9,7 @@ class Shape:
     """One machine. `node_cpus` holds the CPUs of each NUMA node, in the kernel's list format.
 
     `distances` are between nodes, by row; empty: 20 between any two. `iommu`: with one, and the device 0000:21:00.0 to be passed
-    through to a VM. `newer`: packages from Debian sid.
+    through to a VM. `newer`: packages from Debian sid. `wired`: a second node runs beside the first, with a wire between them.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Shape:
     distances: tuple[tuple[int, ...], ...] = ()
     iommu: bool = False
     newer: tuple[str, ...] = ()
+    wired: bool = False
 
 
 _TWO_NODES = ("0-3", "4-7")
@@ -71,6 +72,14 @@ SHAPES = {
             "8,sockets=2,cores=2,threads=2",
             _TWO_NODES,
             newer=("containerd", "runc"),
+        ),
+        Shape(
+            "pair8",
+            "two nodes as smt8, with a wire between them",
+            "trixie",
+            "8,sockets=2,cores=2,threads=2",
+            _TWO_NODES,
+            wired=True,
         ),
         Shape(
             "bookworm",

@@ -75,7 +75,7 @@ def all_cases() -> list[Case]:
 
 def _choose(core_only: bool) -> tuple[list[Case], list[Case]]:
     cases = all_cases()
-    wanted = [case for case in cases if (is_core(case) or not core_only) and not why_not(case.scenario)]
+    wanted = [case for case in cases if (is_core(case) or not core_only) and not case.scenario.apart and not why_not(case.scenario)]
     return wanted, [case for case in cases if case not in wanted]
 
 
@@ -99,10 +99,14 @@ def _left_out(log: Path) -> list[str]:
     return [line.strip() for line in lines if line.strip().startswith("left out:")]
 
 
+def _reason(case: Case) -> str:
+    too_long = f"too long for this list: node run {case.scenario.name}" if case.scenario.apart else ""
+    return why_not(case.scenario) or too_long or "not part of the short list"
+
+
 def _sum_up(wanted: list[Case], left_out: list[Case], outcomes: dict[Case, Outcome], seconds: float) -> int:
     for case in left_out:
-        reason = why_not(case.scenario) or "not part of the short list"
-        print(f"{case.scenario.name}.{case.shape}: left out: {reason}")
+        print(f"{case.scenario.name}.{case.shape}: left out: {_reason(case)}")
     for case in wanted:
         if case not in outcomes:
             print(f"{case.scenario.name}.{case.shape}: NOT RUN, the {_BUDGET_SECONDS // 60} minutes were used up")

@@ -15,11 +15,14 @@ from pathlib import Path
 _DIRECTORY = Path("/var/lib/lab-api")
 _PROGRAMS = Path("/lab/peers")
 _ETCD, _PORT = "http://127.0.0.1:2379", 6443
+# Where pods find it: an address on their own network, so that no kube-proxy is needed. CNI's first ones are low.
+_SERVICE, _SERVICES, _SERVICE_PORT = "10.88.0.241", "10.88.0.240/28", 443
 _PODS = "/api/v1/namespaces/lab/pods"
-_PATIENCE = 240.0  # seconds
+_PATIENCE = 600.0  # seconds
 # SEC1's form of a private key of P-256, around its 32 bytes: signs accounts' tokens, which no client requests.
 _KEY_BEGIN, _KEY_END = bytes.fromhex("30310201010420"), bytes.fromhex("a00a06082a8648ce3d030107")
 _MERGE = "application/strategic-merge-patch+json"
+_ENVIRONMENT = os.environ | {"GOMAXPROCS": "2"}  # as kubelet's (kubelet_service.py)
 KUBECONFIG = _DIRECTORY / "kubeconfig"
 
 
@@ -30,17 +33,34 @@ def make_a_node() -> None:
         subprocess.run(["ip", *command.split()], check=True)
 
 
+def _serve_pods() -> None:
+    """The bridge that CNI's plugin would make, with the Service's address."""
+    for command in ("link add lab0 type bridge", f"addr add {_SERVICE}/24 dev lab0", "link set lab0 up"):
+        subprocess.run(["ip", *command.split()], check=True)
+
+
+class Refused(RuntimeError):
+    """The API server's word against a call, with its HTTP status."""
+
+    def __init__(self, call: str, status: int, text: str) -> None:
+        super().__init__(f"{call}: {status}: {text}")
+        self.status = status
+
+
 class ApiServer:
     """Both run within a `with` block. Gives kubelet pods, as lab.kubelet_service does by files."""
 
-    def __init__(self, *arguments: str) -> None:
-        """`arguments`: more of the API server's."""
+    def __init__(self, *arguments: str, for_pods: bool = False) -> None:
+        """`arguments`: more of the API server's. `for_pods`: pods reach it as the Service `kubernetes`, with tokens of their accounts."""
         _DIRECTORY.mkdir(parents=True)
-        self._more = arguments
+        self._more, self._for_pods = arguments, for_pods
+        self._port = _SERVICE_PORT if for_pods else _PORT
         self._token = secrets.token_hex(16)
         self._running: list[subprocess.Popen] = []
 
     def __enter__(self) -> "ApiServer":
+        if self._for_pods:
+            _serve_pods()
         self._start("etcd", f"--data-dir={_DIRECTORY}/etcd", f"--listen-client-urls={_ETCD}", f"--advertise-client-urls={_ETCD}", "--unsafe-no-fsync")
         self._start("kube-apiserver", *self._arguments())
         self._wait_until_up()
@@ -53,9 +73,9 @@ class ApiServer:
             process.kill()
             process.wait()
 
-    def put(self, manifest: dict) -> None:
-        """Gives the node a pod."""
-        anywhere = {"nodeName": os.uname().nodename, "tolerations": [{"operator": "Exists"}]}
+    def put(self, manifest: dict, node: str = "") -> None:
+        """Gives a node a pod, this one if none is named."""
+        anywhere = {"nodeName": node or os.uname().nodename, "tolerations": [{"operator": "Exists"}]}
         self.call("POST", _PODS, manifest | {"spec": manifest["spec"] | anywhere})
 
     def remove(self, name: str) -> None:
@@ -71,18 +91,22 @@ class ApiServer:
         """Makes a directory as kubelet mounts a service account; the token is the administrator's."""
         directory.mkdir(mode=0o755)
         (directory / "token").write_text(self._token)
-        (directory / "ca.crt").write_text((_DIRECTORY / "apiserver.crt").read_text())
+        (directory / "ca.crt").write_text(self.authority())
+
+    def authority(self) -> str:
+        """The certificate by which its clients know it."""
+        return (_DIRECTORY / "apiserver.crt").read_text()
 
     def call(self, method: str, path: str, body: object = None, form: str = "application/json") -> dict:
         """One call; the answer's object."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": form}
         content = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"https://127.0.0.1:{_PORT}{path}", content, headers, method=method)
+        request = urllib.request.Request(f"https://127.0.0.1:{self._port}{path}", content, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60, context=ssl._create_unverified_context()) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{method} {path}: {error.read().decode()}") from error
+            raise Refused(f"{method} {path}", error.code, error.read().decode()) from error
         return json.loads(text) if text.startswith(b"{") else {}
 
     def _arguments(self) -> list[str]:
@@ -91,18 +115,21 @@ class ApiServer:
         key.write_text(f"-----BEGIN EC PRIVATE KEY-----\n{der}\n-----END EC PRIVATE KEY-----\n")
         tokens = _DIRECTORY / "tokens"
         tokens.write_text(f'{self._token},admin,1,"system:masters"\n')
+        # No controller says that the node is ready, nor makes accounts; those of a chart are made by helm.
+        disabled = "TaintNodesByCondition" if self._for_pods else "ServiceAccount,TaintNodesByCondition"
+        address = ["--bind-address=0.0.0.0", f"--service-cluster-ip-range={_SERVICES}"] if self._for_pods else ["--bind-address=127.0.0.1"]
         return [
-            *(f"--etcd-servers={_ETCD}", f"--cert-dir={_DIRECTORY}", "--bind-address=127.0.0.1", f"--secure-port={_PORT}"),
+            *(f"--etcd-servers={_ETCD}", f"--cert-dir={_DIRECTORY}", *address, f"--secure-port={self._port}"),
             *(f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}"),
             *("--service-account-issuer=https://kubernetes.default.svc", f"--token-auth-file={tokens}", "--allow-privileged=true"),
-            # No controller makes accounts, nor says that the node is ready.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            f"--disable-admission-plugins={disabled}",
             *self._more,
         ]
 
     def _start(self, program: str, *arguments: str) -> None:
         with open(_DIRECTORY / f"{program}.log", "wb") as log:
-            process = subprocess.Popen([_PROGRAMS / program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            command = [_PROGRAMS / program, *arguments]
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_ENVIRONMENT)
         self._running.append(process)
 
     def _wait_until_up(self) -> None:
@@ -121,7 +148,7 @@ class ApiServer:
             return False
 
     def _write_kubeconfig(self) -> None:
-        cluster = {"server": f"https://127.0.0.1:{_PORT}", "insecure-skip-tls-verify": True}
+        cluster = {"server": f"https://127.0.0.1:{self._port}", "insecure-skip-tls-verify": True}
         config = {
             "apiVersion": "v1",
             "kind": "Config",

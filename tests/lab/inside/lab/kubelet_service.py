@@ -83,7 +83,7 @@ class Kubelet:
         """Deletes the CPU manager's state, as administrators do who change the policy."""
         STATE.unlink()
 
-    def _wait_until_up(self, seconds: float = 240) -> None:
+    def _wait_until_up(self, seconds: float = 600) -> None:
         until = time.monotonic() + seconds
         while not (_is_well() and STATE.exists()):
             if time.monotonic() > until or self._process.poll() is not None:

@@ -12,9 +12,10 @@ from lab import cpus
 class Sampler:
     """Collects the different sets in which each of `tids` was seen between start and stop()."""
 
-    def __init__(self, tids: list[int]) -> None:
+    def __init__(self, tids: list[int], pause: float = 0.002) -> None:
+        """`pause`: seconds between two looks; to look costs an emulated CPU."""
         self._ours, theirs = Pipe()
-        self._process = Process(target=_sample, args=(tids, theirs), daemon=True)
+        self._process = Process(target=_sample, args=(tids, theirs, pause), daemon=True)
         self._process.start()
 
     def stop(self) -> tuple[dict[int, set[str]], int]:
@@ -25,14 +26,14 @@ class Sampler:
         return answer
 
 
-def _sample(tids: list[int], control: Connection) -> None:
+def _sample(tids: list[int], control: Connection, pause: float) -> None:
     seen: dict[int, set[str]] = {tid: set() for tid in tids}
     rounds = 0
     while not control.poll():
         for tid in tids:
             _look_at(tid, seen[tid])
         rounds += 1
-        time.sleep(0.002)
+        time.sleep(pause)
     control.send((seen, rounds))
 
 
