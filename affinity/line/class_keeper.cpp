@@ -17,6 +17,11 @@ bool is_final(const base::Error& error) {
   return error.code != ErrorCode::kTransient && error.code != ErrorCode::kGone;
 }
 
+/// There is no weight, as opposed to one that cannot be read.
+bool has_none(const base::Error& error) {
+  return error.code == ErrorCode::kGone || error.code == ErrorCode::kUnavailable;
+}
+
 /// The thread ended during the write, and its number may be another one's by now: that one gets
 /// back what the number had before.
 Result<void> revert(const ClassWriters& writers, int tid, int before, int value) {
@@ -54,6 +59,7 @@ void ClassKeeper::observe(AffinityCalls& calls, const std::vector<policy::Thread
                           const std::string& cgroup, bool is_requested) {
   cgroup_ = cgroup;
   view_ = {};
+  weight_unreadable_ = false;
   std::erase_if(nices_, [&threads](const auto& entry) {
     return std::ranges::find(threads, entry.first, &policy::ThreadFacts::key) == threads.end();
   });
@@ -77,7 +83,9 @@ void ClassKeeper::read_nices(AffinityCalls& calls,
 
 void ClassKeeper::read_weight() {
   if (cgroup_.empty()) return;
-  if (const auto weight = host::read_io_weight(cgroup_)) view_.io_weight.actual = *weight;
+  const auto weight = host::read_io_weight(cgroup_);
+  if (weight) view_.io_weight.actual = *weight;
+  weight_unreadable_ = !weight && !has_none(weight.error());
 }
 
 void ClassKeeper::set_plan(policy::plan::ClassPlan plan) {
@@ -102,6 +110,7 @@ void ClassKeeper::evaluate() {
   }
   IoWeightView& weight = view_.io_weight;
   weight.problem = weight.wanted ? problem_of(weight.name()) : "";
+  if (weight.wanted && weight_unreadable_) weight.problem = "it cannot be read";
   if (weight.wanted && cgroup_.empty()) weight.problem = "the sandbox has no cgroup of its own";
 }
 
@@ -117,7 +126,8 @@ bool ClassKeeper::prepare() {
     is_new |= held.saved.ours.insert(*view.wanted).second;
   }
   const IoWeightView& weight = view_.io_weight;
-  if (!weight.drifted() || cgroup_.empty() || is_refused(weight.name())) return is_new;
+  if (!weight.drifted() || cgroup_.empty() || weight_unreadable_) return is_new;
+  if (is_refused(weight.name())) return is_new;
   if (weight_ && weight_->saved.directory != cgroup_) return is_new;  // given back first
   if (!weight_) {
     const int theirs = weight.actual.value_or(host::kDefaultIoWeight);
@@ -179,7 +189,7 @@ void ClassKeeper::place_weight(const ClassWriters& writers, ClassWrites& writes)
     unanswered_ |= view.wanted.has_value();
     return;
   }
-  if (!weight_ || !view.drifted()) return;
+  if (!weight_ || !view.drifted() || weight_unreadable_) return;
   if (!may_write(view.name(), weight_->written, view.wanted, view.problem)) return;
   auto done = writers.cgroups.write_io_weight(cgroup_, *view.wanted);
   if (done) {
@@ -248,6 +258,10 @@ bool ClassKeeper::give_back(const ClassWriters& writers, const HeldWeight& held,
                             ClassWrites& writes) {
   const auto& [directory, theirs, ours] = held.saved;
   const auto now = host::read_io_weight(directory);
+  if (!now && !has_none(now.error())) {
+    unanswered_ = true;
+    return false;
+  }
   if (!now || *now == theirs || !ours.contains(*now)) return true;
   const bool is_over = is_done(writers.cgroups.write_io_weight(directory, theirs),
                                "block I/O weight " + std::to_string(theirs), writes);

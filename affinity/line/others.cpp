@@ -76,7 +76,7 @@ Trespass trespass_of(const host::Tenant& tenant, const CpuSet& cpus, const Other
 
 /// What only holds a pod's namespaces. kubelet assigns it no CPUs, so nobody will ever narrow it.
 bool is_pause(const host::Tenant& tenant, const PodRecord& pod) {
-  return !pod.vmm && host::container_name(tenant.directory).find(pod.id) != std::string::npos;
+  return !pod.vmm && host::is_of_container(tenant.directory, pod.id);
 }
 
 bool is_container(const host::Tenant& tenant, const std::string& uid, const PodRecord* pod) {

@@ -5,28 +5,12 @@
 #include "affinity/config/config.hpp"
 #include "affinity/config/keys.hpp"
 #include "tests/catch.hpp"
-#include "tests/temp_dir.hpp"
+#include "tests/unit/config/text.hpp"
 
 using namespace ka;
 using policy::ClassKind;
-
-namespace {
-
-base::Result<config::Config> load(const std::string& text) {
-  const tests::TempDir dir;
-  dir.write("c.toml", text);
-  return config::load_config(dir.path() / "c.toml");
-}
-
-/// What is wrong with a text, from "<line>:<column>: " on.
-std::string wrong(const std::string& text) {
-  const auto config = load(text);
-  if (config) return "";
-  const std::string& message = config.error().message;
-  return message.substr(message.find("c.toml:") + 7);
-}
-
-}  // namespace
+using tests::load;
+using tests::wrong;
 
 TEST_CASE("classes are read with what they define") {
   const auto config = load(

@@ -10,33 +10,18 @@
 #include "affinity/config/keys.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/unit/config/text.hpp"
 
 using namespace ka;
 using policy::CpuSet;
 using Kind = policy::plan::Housekeeping::Kind;
+using tests::load;
+using tests::wrong;
 namespace fs = std::filesystem;
 
 namespace {
 
 constexpr const char* kMain = "etc/kata-containers/configuration.toml";
-
-/// Loads one file with this text.
-base::Result<config::Config> load(const std::string& text) {
-  const tests::TempDir dir;
-  dir.write("c.toml", text);
-  return config::load_config(dir.path() / "c.toml");
-}
-
-/// What is wrong with a text, from "<line>:<column>: " on.
-std::string wrong(const std::string& text) {
-  const auto config = load(text);
-  if (config) return "";
-  const std::string& message = config.error().message;
-  CHECK(config.error().code == base::ErrorCode::kInvalid);
-  CHECK(std::ranges::count(message, '\n') == 0);
-  const std::size_t name = message.find("c.toml:");
-  return name == std::string::npos ? message : message.substr(name + 7);
-}
 
 std::string set(std::string_view key, const std::string& value) {
   return "[affinity]\n" + std::string(key) + " = " + value + '\n';

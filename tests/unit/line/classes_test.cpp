@@ -38,16 +38,20 @@ struct Classed : LineScene {
     boot_pod("s1", 100, 3);
     put_weight(100);
     for (const int tid : {110, 111, 112}) calls.nices[tid] = 1;
-    policy::ledger::PodSeen pod{.id = "s1"};
-    pod.vmm = policy::ProcessId{100, 0};
-    pod.class_annotations = annotations;
-    REQUIRE(requests().submit({policy::ledger::Source::kApi, pod}));
+    request(annotations);
     REQUIRE(container("s1", "app", {2, 3}, true));
   }
 
   std::filesystem::path cgroup() { return node.cgroup() / "pods/s1"; }
   void put_weight(int weight) {
     std::ofstream(cgroup() / "io.weight") << "default " << weight << "\n8:0 50\n";
+  }
+  void garble_weight() { std::ofstream(cgroup() / "io.weight") << "default many\n"; }
+  void request(const ClassAnnotations& annotations) {
+    policy::ledger::PodSeen pod{.id = "s1"};
+    pod.vmm = policy::ProcessId{100, 0};
+    pod.class_annotations = annotations;
+    REQUIRE(requests().submit({policy::ledger::Source::kApi, pod}));
   }
   int weight() { return host::read_io_weight(cgroup()).value_or(-1); }
   std::vector<int> nices() { return {calls.nices[110], calls.nices[111], calls.nices[112]}; }
@@ -116,6 +120,30 @@ TEST_CASE("the next daemon knows what the one before it wrote, also where it die
   CHECK(scene.nices() == Nices{1, 5, 5});
   REQUIRE(scene.requests().release("s1"));
   CHECK(scene.nices() == Nices{1, 1, 1});
+  CHECK(scene.weight() == 100);
+}
+
+TEST_CASE("a weight that cannot be read is not taken for the kernel's default") {
+  Classed scene(ClassAnnotations{});
+  scene.garble_weight();
+  scene.request({{kBlockIo, "gold"}});
+  CHECK(scene.weight() == -1);
+  CHECK(scene.view().classes.io_weight.problem == "it cannot be read");
+
+  scene.put_weight(50);
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(scene.weight() == 300);
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.weight() == 50);
+}
+
+TEST_CASE("a weight that cannot be read on release is given back when it can be") {
+  Classed scene;
+  scene.garble_weight();
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.nices() == Nices{1, 1, 1});
+  scene.put_weight(300);
+  REQUIRE(scene.requests().release("s1"));
   CHECK(scene.weight() == 100);
 }
 
