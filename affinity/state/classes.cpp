@@ -5,41 +5,34 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
-#include "base/files.hpp"
-
 namespace ka::state {
 namespace {
 
 namespace json = boost::json;
 
-/// Nice values may be negative, and Fields reads none that are: values are written as text.
-std::string to_text(int value) { return std::to_string(value); }
+constexpr int kMost = 10000;  ///< the highest weight; nice values are smaller
 
 json::array to_json(const std::set<int>& values) {
   json::array array;
-  for (const int value : values) array.emplace_back(to_text(value));
+  for (const int value : values) array.emplace_back(value);
   return array;
 }
 
-int read_number(base::Fields& fields, std::string_view name, const std::string& text) {
-  const bool is_negative = text.starts_with('-');
-  const auto number = base::parse_number(text.substr(is_negative ? 1 : 0));
-  if (!number || *number > 10000) {
-    fields.reject(name, "must be a number");
-    return 0;
-  }
-  return static_cast<int>(is_negative ? -*number : *number);
+int to_value(base::Fields& fields, std::string_view name, std::int64_t number) {
+  if (number >= -kMost && number <= kMost) return static_cast<int>(number);
+  fields.reject(name, "must be a nice value or a weight");
+  return 0;
 }
 
 template <typename Saved>
 void read_values(base::Fields& fields, Saved& saved) {
   fields.require({"theirs", "ours"});
-  std::string theirs = "0";
-  std::vector<std::string> ours;
+  std::int64_t theirs = 0;
+  std::vector<std::int64_t> ours;
   fields.read("theirs", theirs);
   fields.read("ours", ours);
-  saved.theirs = read_number(fields, "theirs", theirs);
-  for (const std::string& value : ours) saved.ours.insert(read_number(fields, "ours", value));
+  saved.theirs = to_value(fields, "theirs", theirs);
+  for (const std::int64_t value : ours) saved.ours.insert(to_value(fields, "ours", value));
 }
 
 SavedNice read_nice(const json::value& value, const std::string& path,
@@ -75,13 +68,13 @@ json::object to_json(const SavedClasses& classes) {
     nices.push_back(json::object{{"pid", nice.key.pid},
                                  {"tid", nice.key.tid},
                                  {"start_time", nice.key.start_time},
-                                 {"theirs", to_text(nice.theirs)},
+                                 {"theirs", nice.theirs},
                                  {"ours", to_json(nice.ours)}});
   }
   json::object object{{"nices", std::move(nices)}};
   if (classes.io_weight) {
     object["io_weight"] = json::object{{"directory", classes.io_weight->directory},
-                                       {"theirs", to_text(classes.io_weight->theirs)},
+                                       {"theirs", classes.io_weight->theirs},
                                        {"ours", to_json(classes.io_weight->ours)}};
   }
   return object;

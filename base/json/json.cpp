@@ -146,6 +146,19 @@ bool Fields::read(std::string_view name, std::vector<std::string>& into) {
   return errors_.empty();
 }
 
+bool Fields::read(std::string_view name, std::vector<std::int64_t>& into) {
+  if (find(name) == nullptr) return false;
+  each(name, [&](const boost::json::value& element, const std::string& path) {
+    std::int64_t number = 0;
+    if (to_integer(element, number)) {
+      into.push_back(number);
+    } else {
+      errors_.add(path, "must be a whole number");
+    }
+  });
+  return errors_.empty();
+}
+
 template <typename Tag>
 bool Fields::read(std::string_view name, policy::IdSet<Tag>& into) {
   std::string text;

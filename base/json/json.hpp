@@ -67,6 +67,7 @@ class Fields {
   /// Text that is printable (base/text.hpp) and has at most `limit` bytes.
   bool read(std::string_view name, std::string& into, std::size_t limit = kMaxPath);
   bool read(std::string_view name, std::vector<std::string>& into);
+  bool read(std::string_view name, std::vector<std::int64_t>& into);
   /// A CpuSet, NodeSet or VcpuSet in the kernel's list format.
   template <typename Tag>
   bool read(std::string_view name, policy::IdSet<Tag>& into);
