@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The board: status of sources, guests and memory, counters, and the feed of notifications.
+// The board: status of sources, guests, memory and grades, counters, and the feed of notifications.
 // For readers only. It knows sandboxes by their ids alone.
 //
 // Single-threaded, as the line is.
@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "affinity/board/counters.hpp"
 #include "affinity/board/feed.hpp"
@@ -66,6 +67,10 @@ class Board {
   /// Null until it was read. Valid until the next change.
   const MemoryView* memory(std::string_view sandbox) const;
 
+  /// What grade = "quiet" has made of the host.
+  void set_quiet(QuietView view) { quiet_ = std::move(view); }
+  const QuietView& quiet() const { return quiet_; }
+
   /// Counts a shim that was narrowed at this age, before its VMM was there, and notifies.
   void record_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age);
 
@@ -84,6 +89,7 @@ class Board {
   Trespasses trespasses_;
   std::map<policy::ledger::Source, SourceView> sources_;
   std::map<std::string, Entry, std::less<>> sandboxes_;
+  QuietView quiet_;
 };
 
 }  // namespace ka::board

@@ -65,6 +65,8 @@ constexpr Row kKinds[] = {
     {Kind::kCpusetWritten, "cpuset-written", Severity::kWarning},
     {Kind::kForeignCpuset, "foreign-cpuset", Severity::kWarning},
     {Kind::kOwnersChanged, "owners-changed", Severity::kInfo},
+    {Kind::kQuiet, "quiet", Severity::kInfo},
+    {Kind::kNotQuiet, "not-quiet", Severity::kWarning},
     {Kind::kGuestWritten, "guest-told", Severity::kInternal},
     {Kind::kGuestChanged, "guest-changed", Severity::kInternal},
     {Kind::kSandboxPlanned, "sandbox-planned", Severity::kInternal},

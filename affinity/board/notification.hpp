@@ -61,6 +61,8 @@ enum class NotificationKind {
   kCpusetWritten,
   kForeignCpuset,
   kOwnersChanged,
+  kQuiet,
+  kNotQuiet,
   kGuestWritten,    ///< internal: the saved state of the sandbox's guest changed
   kGuestChanged,    ///< internal: the board has another view of the sandbox's guest
   kSandboxPlanned,  ///< internal: a run of the line included the sandbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The board's views of sources, guests and memory.
+// The board's views of sources, guests, memory and grades.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,12 @@
 #include <string>
 
 #include "policy/facts/guest.hpp"
+#include "policy/facts/id_set.hpp"
 #include "policy/facts/memory.hpp"
+#include "policy/facts/quiet.hpp"
 #include "policy/plan/guest_numbers.hpp"
 #include "policy/plan/memory.hpp"
+#include "policy/plan/quiet.hpp"
 
 namespace ka::board {
 
@@ -51,6 +54,16 @@ struct MemoryView {
   std::uint64_t moved = 0;   ///< bytes, of this time
   std::uint64_t failed = 0;  ///< bytes that the kernel would not move
   std::string problem;       ///< why it cannot be read or moved; empty if it can
+};
+
+/// grade = "quiet" on this node.
+struct QuietView {
+  policy::CpuSet wanted;  ///< what kata-affinity-helper is asked to keep the host off
+  /// Its last answer. Absent: there is none yet, or it does not answer now.
+  std::optional<policy::QuietState> state;
+  std::string trouble;  ///< why it does not answer; empty: it does, or has not been asked yet
+  /// Of each sandbox whose grade is quiet: why it is best-effort; absent: it is quiet.
+  std::map<std::string, std::optional<policy::plan::QuietObstacle>, std::less<>> sandboxes;
 };
 
 }  // namespace ka::board

@@ -52,6 +52,8 @@ struct Config {
   bool libvirt_config = false;
   std::vector<std::string> allow_annotations;
   std::chrono::seconds drift_check{};
+  policy::CpuSet quiet_floor;  ///< empty: the default
+  std::filesystem::path helper_socket;
   std::string real_shim;  ///< a name, or an absolute path
   /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an
   /// [affinity] table and the defaults hold.
@@ -180,6 +182,21 @@ inline constexpr Key kKeys[] = {
        settings.guest.lift_quota = text == "lift";
      },
      "lift: remove the CFS quota from an exclusive container's cgroup in the guest."},
+    {"grade", Type::kChoice, "best-effort", "best-effort quiet", Reload::kApplied,
+     [](Settings& settings, const std::string& text) {
+       settings.grade =
+           text == "quiet" ? policy::plan::Grade::kQuiet : policy::plan::Grade::kBestEffort;
+     },
+     "quiet: the host's services, interrupts, workqueues and movable kernel threads leave the CPUs "
+     "of dedicated vCPUs; requires kata-affinity-helper. best-effort: they may run there."},
+    {"quiet_floor", Type::kCpus, "", "", Reload::kApplied,
+     [](Config& config, const std::string& text) {
+       config.quiet_floor = policy::parse_list<policy::CpuTag>(text).value_or(policy::CpuSet{});
+     },
+     "CPUs that grade = quiet never takes from the host. Empty: the shared pool, or one core where "
+     "it is empty."},
+    {"helper_socket", Type::kPath, "/run/kata-affinity/helper.sock", "", Reload::kNextStart,
+     &Config::helper_socket, "Socket of kata-affinity-helper, for grade = quiet."},
     {"memory", Type::kChoice, "follow", "follow migrate", Reload::kApplied,
      [](Settings& settings, const std::string& text) { settings.move_memory = text == "migrate"; },
      "follow: leave memory where Kata and the cgroup put it. migrate: move misplaced pages to the "

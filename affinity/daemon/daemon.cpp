@@ -39,6 +39,7 @@
 #include "affinity/managed/takeover.hpp"
 #include "affinity/memory/memory_keeper.hpp"
 #include "affinity/memory/memory_worker.hpp"
+#include "affinity/quiet/quiet.hpp"
 #include "affinity/registry/registry.hpp"
 #include "affinity/state/store.hpp"
 #include "affinity/watches/watches.hpp"
@@ -59,6 +60,7 @@ constexpr const char* kSys = "/sys";
 line::Options to_line_options(const config::Config& config) {
   return {.enable = config.enable,
           .observe = config.mode == config::Mode::kObserve,
+          .quiet_floor = config.quiet_floor,
           .settings = config.defaults,
           .by_handler = {config.by_handler.begin(), config.by_handler.end()},
           .classes = config.classes};
@@ -80,6 +82,7 @@ class Daemon {
         node_(prerequisites_.topology, to_line_options(prerequisites_.config), options.roots,
               {calls_, cpusets_}, registry_, board_, clock_),
         line_(node_),
+        quiet_(io, clock_, node_, {.socket = prerequisites_.config.helper_socket}),
         requests_(node_, line_),
         verifier_(node_),
         router_(line_, requests_, verifier_, events_),
@@ -120,6 +123,7 @@ class Daemon {
     router_.set_measure([this](const std::string& sandbox, const guest::LatencyRequest& request,
                                auto done) { guests_->measure(sandbox, request, std::move(done)); });
     router_.set_query([this](auto answered) { sources_->query_for_verify(std::move(answered)); });
+    quiet_.start();
     line_.adopt();
     prerequisites_.parts.done("state and first run");
     sources_->start();
@@ -260,6 +264,7 @@ class Daemon {
     reserve_.refill();
     update_topology();
     line_.check_drift();
+    quiet_.refresh();
     schedule_pin_end();
     watches_.refresh();
     memory_.refresh();
@@ -339,6 +344,7 @@ class Daemon {
   registry::Registry registry_;
   line::Node node_;
   line::Line line_;
+  quiet::Quiet quiet_;
   line::Requests requests_;
   line::Verifier verifier_;
   SourceNode source_node_{line_, board_, clock_};

@@ -20,6 +20,15 @@ const policy::plan::SandboxPlan& plan_or_none(const Sandbox& sandbox) {
   return sandbox.plan() == nullptr ? kNoPlan : *sandbox.plan();
 }
 
+/// What is known of its grade; absent where that is best-effort.
+std::optional<SandboxGrade> grade_of(const board::QuietView& quiet, const std::string& id,
+                                     const policy::plan::Settings& settings) {
+  if (settings.grade != policy::plan::Grade::kQuiet) return std::nullopt;
+  const auto known = quiet.sandboxes.find(id);
+  return known == quiet.sandboxes.end() ? SandboxGrade{policy::plan::QuietObstacle{}}
+                                        : SandboxGrade{known->second};
+}
+
 }  // namespace
 
 Node::Node(policy::Topology machine, Options treatment, vmm::Roots where, Syscalls syscalls,
@@ -70,6 +79,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       sandbox->interrupts().views(),
       sandbox->isolation().containers(),
       sandbox->classes().view(),
+      grade_of(board.quiet(), sandbox->id(), settings_for(*pod)),
       std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count()};
 }
 

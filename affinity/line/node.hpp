@@ -31,8 +31,9 @@ struct ProbeContext;
 
 /// Node-wide settings.
 struct Options {
-  bool enable = true;    ///< false: every thread is released
-  bool observe = false;  ///< plan and report, write nothing
+  bool enable = true;               ///< false: every thread is released
+  bool observe = false;             ///< plan and report, write nothing
+  policy::CpuSet quiet_floor = {};  ///< what grade = "quiet" leaves the host; empty: the default
   policy::plan::Settings settings;
   /// Per runtime handler, in place of `settings`.
   std::map<std::string, policy::plan::Settings, std::less<>> by_handler;

@@ -14,6 +14,7 @@
 #include "policy/ledger/ledger.hpp"
 #include "policy/plan/isolation.hpp"
 #include "policy/plan/plan.hpp"
+#include "policy/plan/quiet.hpp"
 #include "policy/plan/resource_classes.hpp"
 
 namespace ka::line {
@@ -83,6 +84,11 @@ struct ClassView {
   IoWeightView io_weight;
 };
 
+/// Of a sandbox whose grade is quiet.
+struct SandboxGrade {
+  std::optional<policy::plan::QuietObstacle> obstacle;  ///< absent: it is quiet
+};
+
 struct SandboxView {
   const policy::ledger::PodRecord& pod;
   const policy::plan::SandboxPlan& plan;
@@ -107,7 +113,8 @@ struct SandboxView {
   /// Of each exclusive container that has not exited, by id.
   const std::vector<policy::plan::ContainerIsolation>& isolation;
   const ClassView& classes;
-  std::int64_t now = 0;  ///< seconds of the monotonic clock, as pins end by it
+  std::optional<SandboxGrade> grade;  ///< absent: best-effort by configuration
+  std::int64_t now = 0;               ///< seconds of the monotonic clock, as pins end by it
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }
 };

@@ -11,6 +11,12 @@
 
 namespace ka::policy::plan {
 
+/// How far the rest of the node keeps away from a sandbox's exclusive CPUs.
+enum class Grade {
+  kBestEffort,  ///< we place threads of sandboxes only
+  kQuiet,       ///< the host leaves them, too, as far as its threads and interrupts can be moved
+};
+
 enum class VcpuPinning {
   kDedicated,  ///< vCPUs of exclusive containers get one CPU each, the others float
   kBalanced,   ///< as dedicated; floating vCPUs are spread over the housekeeping CPUs, L3 by L3
@@ -52,6 +58,7 @@ struct GuestSettings {
 };
 
 struct Settings {
+  Grade grade = Grade::kBestEffort;
   VcpuPinning vcpu_pinning = VcpuPinning::kDedicated;
   Housekeeping housekeeping;
   /// Of the roles that have one of their own (RoleInfo::has_setting), in place of `housekeeping`.

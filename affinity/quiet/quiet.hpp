@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// grade = "quiet": says to kata-affinity-helper which CPUs belong to dedicated vCPUs, and to the
+// board which sandboxes have them to themselves. The daemon writes nothing of the host's.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "affinity/board/board.hpp"
+#include "affinity/line/node.hpp"
+#include "affinity/quiet/claims.hpp"
+#include "affinity/quiet/client.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+namespace ka::quiet {
+
+/// Must outlive the running of its io_context.
+class Quiet {
+ public:
+  /// All of them must outlive it.
+  Quiet(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
+        ClientOptions options);
+
+  /// Follows the line from now on: after what runs then, so that nothing of it waits. Nothing is
+  /// asked before the node's sources have spoken; then it is, also if it is to keep the host off no
+  /// CPU: the helper keeps what an earlier daemon asked for.
+  void start();
+  /// Asks again for what it holds, and for what was refused: others may have written since.
+  void refresh();
+
+ private:
+  struct Refusal {
+    policy::CpuSet cpus;
+    std::string why;
+    bool again = false;  ///< it is asked for once more
+  };
+
+  void follow_soon();
+  void follow();
+  void request(const Wants& wants);
+  std::vector<policy::plan::QuietClaim> unrefused(const Wants& wants) const;
+  void record(const policy::CpuSet& sent, base::Result<policy::QuietState> answer);
+  void record(policy::QuietState state);
+  void refuse(const std::string& why);
+  void show(const Wants& wants);
+  std::optional<policy::plan::QuietObstacle> obstacle_of(
+      const policy::plan::QuietClaim& claim) const;
+  void notify(const std::string& sandbox,
+              const std::optional<policy::plan::QuietObstacle>& obstacle);
+
+  boost::asio::io_context& io_;
+  const line::Node& node_;
+  Client client_;
+  bool soon_ = false;
+  std::optional<policy::CpuSet> requested_;                 ///< absent: it is asked whatever it is
+  std::vector<policy::plan::QuietClaim> requested_claims_;  ///< the claims in that
+  std::optional<policy::QuietState> state_;  ///< the last answer, unless it does not answer now
+  policy::CpuSet held_;                      ///< by the last answer
+  std::string trouble_;                      ///< why it does not answer
+  std::map<std::string, Refusal> refusals_;  ///< by sandbox
+  bool one_by_one_ = false;                  ///< all at once was refused
+  std::vector<board::Subscription> subscriptions_;
+};
+
+}  // namespace ka::quiet

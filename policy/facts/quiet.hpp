@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// grade = "quiet": what kata-affinity-helper reports of the host.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/facts/id_set.hpp"
+
+namespace ka::policy {
+
+/// What is moved off CPUs: the kinds of the helper's answers, in its order.
+inline constexpr std::string_view kQuietKinds[] = {
+    "unit",          "interrupt",     "new-interrupts", "workqueue",
+    "kernel-thread", "receive-queue", "transmit-queue"};
+/// The host's units of systemd, and the only kind of which nothing may stay.
+inline constexpr std::string_view kQuietUnits = kQuietKinds[0];
+
+/// One thing that may still run on CPUs which the host is kept off.
+struct QuietRest {
+  std::string name;
+  CpuSet cpus;
+  std::string why;
+
+  bool operator==(const QuietRest&) const = default;
+};
+
+/// All things of one kind.
+struct QuietKind {
+  std::string kind;             ///< of kQuietKinds
+  int found = 0;                ///< how many there are
+  int moved = 0;                ///< of these, with a mask that the helper wrote
+  std::vector<QuietRest> left;  ///< the first of those that stay
+  int left_total = 0;           ///< how many stay
+
+  bool operator==(const QuietKind&) const = default;
+};
+
+struct QuietState {
+  CpuSet cpus;  ///< what the host is kept off
+  std::vector<QuietKind> kinds;
+  std::string problem;  ///< why nothing can be written; empty: it can
+
+  bool operator==(const QuietState&) const = default;
+};
+
+}  // namespace ka::policy

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/plan/quiet.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ka::policy::plan {
+namespace {
+
+bool has_floor(const Topology& machine, const CpuSet& kept, const CpuSet& floor) {
+  if (!floor.empty()) return (floor & machine.online()).subset_of(kept);
+  return std::ranges::any_of(kept, [&](int cpu) { return machine.siblings(cpu).subset_of(kept); });
+}
+
+/// "machine.slice (all its CPUs would go)", for each unit that may run on the CPUs.
+std::string units_on(const CpuSet& cpus, const QuietState& state) {
+  std::string text;
+  for (const QuietKind& kind : state.kinds) {
+    if (kind.kind != kQuietUnits) continue;
+    for (const QuietRest& rest : kind.left) {
+      if (!rest.cpus.intersects(cpus)) continue;
+      text += (text.empty() ? "" : ", ") + rest.name + " (" + rest.why + ')';
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<QuietClaim> claims_beside_floor(const Topology& machine,
+                                            const std::vector<QuietClaim>& claims,
+                                            const CpuSet& held, const CpuSet& floor) {
+  CpuSet kept = machine.online();
+  std::set<std::string> granted;
+  for (const bool is_held : {true, false}) {
+    for (const QuietClaim& claim : claims) {
+      if (claim.cpus.subset_of(held) != is_held) continue;
+      if (!has_floor(machine, kept - claim.cpus, floor)) continue;
+      kept -= claim.cpus;
+      granted.insert(claim.sandbox);
+    }
+  }
+  std::vector<QuietClaim> beside = claims;
+  std::erase_if(beside, [&](const QuietClaim& claim) { return !granted.contains(claim.sandbox); });
+  return beside;
+}
+
+CpuSet next_request(const std::vector<QuietClaim>& claims, const CpuSet& held, bool one_by_one) {
+  CpuSet cpus;
+  bool has_newcomer = false;
+  for (const QuietClaim& claim : claims) {
+    const bool is_new = !claim.cpus.subset_of(held);
+    if (is_new && one_by_one && std::exchange(has_newcomer, true)) continue;
+    cpus |= claim.cpus;
+  }
+  return cpus;
+}
+
+std::optional<QuietObstacle> quiet_obstacle(const CpuSet& cpus, const QuietState& state) {
+  if (!state.problem.empty()) return QuietObstacle{NotQuiet::kProblem, state.problem};
+  if (!cpus.subset_of(state.cpus)) return QuietObstacle{NotQuiet::kPending, {}};
+  if (const std::string units = units_on(cpus, state); !units.empty()) {
+    return QuietObstacle{NotQuiet::kUnitLeft, units};
+  }
+  return std::nullopt;
+}
+
+}  // namespace ka::policy::plan

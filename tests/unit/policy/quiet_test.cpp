@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// grade = "quiet": which CPUs the host is kept off, and who is quiet then.
+#include "policy/plan/quiet.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/unit/policy/plan_scenario.hpp"
+
+using namespace ka::policy;
+using namespace ka::policy::plan;
+
+namespace {
+
+using Claims = std::vector<QuietClaim>;
+
+/// Cores 0,4 1,5 2,6 3,7.
+const Topology kMachine = scenario::machine(1, 4, 2);
+
+std::string beside_floor(const Claims& claims, const CpuSet& floor, const CpuSet& held = {}) {
+  std::string ids;
+  for (const QuietClaim& claim : claims_beside_floor(kMachine, claims, held, floor)) {
+    ids += claim.sandbox;
+  }
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("a claim that would take the floor is refused, others are not") {
+  CHECK(beside_floor({{"a", {2, 3}}, {"b", {6}}}, {0}) == "ab");
+  CHECK(beside_floor({{"a", {0, 1}}, {"b", {4}}}, {0}) == "b");
+}
+
+TEST_CASE("without a floor the host keeps one core") {
+  const Claims claims{{"a", {0, 1, 4, 5}}, {"b", {2, 3, 6}}, {"c", {7}}};
+  CHECK(beside_floor(claims, {}) == "ac");
+}
+
+TEST_CASE("a CPU of the floor that is offline is not waited for") {
+  CHECK(beside_floor({{"a", {2}}}, {0, 9}) == "a");
+}
+
+TEST_CASE("who has its CPUs keeps them before a newcomer") {
+  const Claims claims{{"a", {0, 1, 2, 4, 5, 6}}, {"b", {2, 3, 6, 7}}};
+  CHECK(beside_floor(claims, {}) == "a");
+  CHECK(beside_floor(claims, {}, {2, 3, 6, 7}) == "b");
+}
+
+TEST_CASE("all is asked for at once, or one newcomer after the other") {
+  const Claims claims{{"a", {1}}, {"b", {2, 3}}, {"c", {4}}};
+  CHECK(next_request(claims, {}, false) == CpuSet{1, 2, 3, 4});
+  CHECK(next_request(claims, {}, true) == CpuSet{1});
+  CHECK(next_request(claims, {2, 3}, true) == CpuSet{1, 2, 3});
+  CHECK(next_request(claims, {1, 2, 3}, true) == CpuSet{1, 2, 3, 4});
+  CHECK(next_request({}, {1}, true).empty());
+}
+
+TEST_CASE("a sandbox is quiet when the host's units have left its CPUs") {
+  QuietState state{.cpus = {2, 3, 4}, .kinds = {}, .problem = {}};
+  CHECK(quiet_obstacle({2, 3}, state) == std::nullopt);
+  CHECK(quiet_obstacle({4, 5}, state) == QuietObstacle{NotQuiet::kPending});
+  state.kinds = {{.kind = "unit",
+                  .found = 4,
+                  .moved = 3,
+                  .left = {{"user.slice", {4}, "slow"}, {"init.scope", {3, 4}, "busy"}},
+                  .left_total = 2}};
+  CHECK(quiet_obstacle({2}, state) == std::nullopt);
+  CHECK(quiet_obstacle({3}, state) == QuietObstacle{NotQuiet::kUnitLeft, "init.scope (busy)"});
+  CHECK(quiet_obstacle({4}, state) ==
+        QuietObstacle{NotQuiet::kUnitLeft, "user.slice (slow), init.scope (busy)"});
+  state.kinds[0].kind = "interrupt";
+  CHECK(quiet_obstacle({4}, state) == std::nullopt);
+  state.problem = "no record";
+  CHECK(quiet_obstacle({2}, state) == QuietObstacle{NotQuiet::kProblem, "no record"});
+}
