@@ -61,6 +61,7 @@ set(KA_EDGES_watches base log host vmm_facts vmm vmm_monitors board line rpc)
 set(KA_EDGES_daemon guests containers managed memory quiet watches base version usage log policy_facts policy_ledger host vmm_facts vmm config state board
   registry line api http rpc source nri kubelet dra pod_resources kata libvirt_source policy_managed watch)
 set(KA_EDGES_shim base version config proxy)
+set(KA_EDGES_helper base json log policy_facts policy_plan rpc http host config usage version watch)
 set(KA_EDGES_cluster_view base json http policy_managed)
 set(KA_EDGES_cluster base http json log policy_facts tls usage version cluster_view)
 set(KA_EDGES_cli_terminal base json)

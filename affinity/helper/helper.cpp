@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/helper.hpp"
+
+#include <fcntl.h>
+#include <systemd/sd-daemon.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <utility>
+
+#include "affinity/config/config.hpp"
+#include "affinity/helper/keeper.hpp"
+#include "affinity/helper/service.hpp"
+#include "affinity/host/topology.hpp"
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/http/listen.hpp"
+#include "base/http/server.hpp"
+#include "base/log/log.hpp"
+#include "base/private_directory.hpp"
+#include "base/rpc/timer.hpp"
+
+namespace ka::helper {
+namespace {
+
+using base::ErrorCode;
+using base::fail;
+using base::Result;
+
+constexpr std::chrono::seconds kCheck(10), kRetry(1);
+constexpr int kMostRetries = 10;  ///< of --restore
+
+Result<Limits> read_limits(const Options& options) {
+  const auto config = config::load_config(options.config);
+  if (!config) return unexpected(config.error());
+  return Limits{{}, config->kubelet_state};
+}
+
+Result<std::string> read_boot_id(const Roots& roots) {
+  auto boot_id = base::read_file(roots.proc / "sys/kernel/random/boot_id");
+  if (boot_id && boot_id->ends_with('\n')) boot_id->pop_back();
+  return boot_id;
+}
+
+/// What two helpers record would contradict.
+Result<base::Fd> own(const std::filesystem::path& state) {
+  const auto made = base::make_private_directory(state);
+  if (!made) return unexpected(made.error());
+  auto lock = base::lock_file(state / "lock");
+  if (lock || lock.error().code != ErrorCode::kConflict) return lock;
+  return fail(ErrorCode::kConflict, "another helper uses " + state.string() + "; stop it first");
+}
+
+/// The socket that systemd listens on for us (sd_listen_fds(3)).
+Result<base::Fd> inherited_socket() {
+  if (sd_listen_fds(1) != 1) {
+    return fail(ErrorCode::kInvalid,
+                "no socket: start kata-affinity-helper.socket, or give --socket");
+  }
+  base::Fd socket(SD_LISTEN_FDS_START);
+  if (::fcntl(socket.get(), F_SETFL, O_NONBLOCK) == 0) return socket;
+  return base::fail_errno(errno, "the socket of systemd");
+}
+
+class Helper {
+ public:
+  Helper(const Options& options, const base::Clock& clock, policy::Topology machine,
+         std::string boot_id)
+      : clock_(clock),
+        log_(log::Level::kInfo, clock),
+        keeper_(all_host_masks(options.roots, clock), RecordFile(options.state, std::move(boot_id)),
+                log_),
+        service_(keeper_, std::move(machine),
+                 {[options] { return read_limits(options); },
+                  [options](const policy::CpuSet& online) {
+                    return host::changed_topology(options.topology, online);
+                  }}) {
+    keeper_.adopt();
+  }
+
+  void serve(int listener) {
+    boost::asio::signal_set signals(io_, SIGTERM, SIGINT);
+    signals.async_wait([this](auto, int) { io_.stop(); });
+    rpc::Timer timer(io_, clock_);
+    if (keeper_.holds()) service_.check();
+    const http::Server server(
+        io_, clock_, listener,
+        [&](const http::Request& request) {
+          http::Response response = service_.answer(request);
+          wait(timer);
+          return response;
+        },
+        [this](const std::string& trouble) {
+          log_.warning("cannot accept connections", {{"reason", trouble}});
+        });
+    wait(timer);
+    io_.run();
+  }
+
+  /// Some of it takes systemd a moment.
+  Result<void> restore() {
+    for (int i = 0; i < kMostRetries; ++i) {
+      keeper_.keep_off({}, {});
+      if (!keeper_.state().problem.empty()) {
+        return fail(ErrorCode::kUnavailable, keeper_.state().problem);
+      }
+      if (!keeper_.holds()) return {};
+      clock_.sleep(kRetry);
+    }
+    return fail(ErrorCode::kUnavailable,
+                "something could not be put back; what, is recorded in " + keeper_.file().string());
+  }
+
+ private:
+  void wait(rpc::Timer& timer) {
+    if (!keeper_.holds()) return timer.cancel();
+    timer.in(keeper_.is_unfinished() ? kRetry : kCheck, [this, &timer] {
+      service_.check();
+      wait(timer);
+    });
+  }
+
+  const base::Clock& clock_;
+  boost::asio::io_context io_;
+  log::Log log_;
+  Keeper keeper_;
+  Service service_;
+};
+
+Result<void> serve(Helper& helper, const Options& options) {
+  if (options.socket.empty()) {
+    const auto socket = inherited_socket();
+    if (!socket) return unexpected(socket.error());
+    helper.serve(socket->get());
+    return {};
+  }
+  const auto listener = http::UnixListener::open(options.socket);
+  if (!listener) return unexpected(listener.error());
+  helper.serve(listener->fd());
+  return {};
+}
+
+}  // namespace
+
+Result<void> run(const Options& options) {
+  const base::Clock clock;
+  if (const auto limits = read_limits(options); !limits && !options.restore) {
+    return unexpected(limits.error());
+  }
+  const auto lock = own(options.state);
+  if (!lock) return unexpected(lock.error());
+  auto boot_id = read_boot_id(options.roots);
+  if (!boot_id) return unexpected(boot_id.error());
+  auto machine = host::load_topology(options.topology);
+  if (!machine) return unexpected(machine.error());
+  Helper helper(options, clock, *std::move(machine), *std::move(boot_id));
+  return options.restore ? helper.restore() : serve(helper, options);
+}
+
+}  // namespace ka::helper

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/host_masks.hpp"
+
+#include "affinity/helper/interrupts.hpp"
+#include "affinity/helper/kernel_threads.hpp"
+#include "affinity/helper/queues.hpp"
+#include "affinity/helper/units.hpp"
+#include "affinity/helper/workqueues.hpp"
+
+namespace ka::helper {
+
+/// Interrupts that come are routed by the default before they are seen: so it is written first.
+AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock) {
+  AllHostMasks all;
+  all.push_back(std::make_unique<Units>(roots, clock));
+  all.push_back(std::make_unique<NewInterrupts>(roots));
+  all.push_back(std::make_unique<Interrupts>(roots));
+  all.push_back(std::make_unique<Workqueues>(roots));
+  all.push_back(std::make_unique<KernelThreads>(roots));
+  all.push_back(std::make_unique<Queues>(roots, Queues::Direction::kReceive));
+  all.push_back(std::make_unique<Queues>(roots, Queues::Direction::kTransmit));
+  return all;
+}
+
+}  // namespace ka::helper

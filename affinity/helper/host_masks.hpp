@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What on a host says where the host itself runs: one class for each kind of mask, and one table of
+// them. Others write these masks, too; none of them is ours alone.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::helper {
+
+/// Where the kernel's trees are, and systemd's own socket.
+struct Roots {
+  std::filesystem::path proc = "/proc";
+  std::filesystem::path sys = "/sys";
+  std::filesystem::path systemd = "/run/systemd/private";
+};
+
+struct HostMask {
+  std::string name;     ///< unique within its kind, and not reused for another one
+  std::string title;    ///< for display
+  policy::CpuSet cpus;  ///< "no limit" reads as all CPUs that the kernel could ever have
+  std::string fixed;    ///< why the kernel lets nobody change it; empty: it does
+};
+
+class HostMasks {
+ public:
+  HostMasks() = default;
+  HostMasks(const HostMasks&) = delete;
+  HostMasks& operator=(const HostMasks&) = delete;
+  virtual ~HostMasks() = default;
+
+  virtual std::string_view kind() const = 0;
+  /// Whether one that would have no CPU left may get others.
+  virtual bool moves_elsewhere() const { return false; }
+  /// All that there are, but for those that take no part (a queue without a mask). What goes away
+  /// meanwhile is not among them.
+  virtual base::Result<std::vector<HostMask>> read() const = 0;
+  /// Done when it returns without an error. kGone: it is not there any more.
+  virtual base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const = 0;
+};
+
+using AllHostMasks = std::vector<std::unique_ptr<HostMasks>>;
+
+/// Each kind once. `clock` must outlive them.
+AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock);
+
+}  // namespace ka::helper

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/keeper.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+namespace ka::helper {
+namespace {
+
+using base::ErrorCode;
+using policy::CpuSet;
+using policy::plan::HostRecord;
+
+/// EINVAL, EIO, EPERM: an interrupt or a thread that the kernel keeps where it is
+/// (write_irq_affinity() in kernel/irq/proc.c, __sched_setaffinity() in kernel/sched/).
+bool is_final(const base::Error& error) {
+  return error.number == EINVAL || error.number == EIO || error.number == EPERM ||
+         error.number == EACCES || error.number == EROFS;
+}
+
+}  // namespace
+
+Keeper::Keeper(AllHostMasks kinds, RecordFile file, const log::Log& log)
+    : kinds_(std::move(kinds)), file_(std::move(file)), log_(log) {}
+
+void Keeper::adopt() {
+  auto records = file_.load();
+  if (records) {
+    records_ = *std::move(records);
+    return;
+  }
+  state_.problem = file_.path().string() +
+                   ", of what was written to the host: " + records.error().message +
+                   "; nothing is written";
+  log_.error("cannot read what an earlier helper wrote; nothing is written",
+             {{"file", file_.path().string()}, {"reason", records.error().message}});
+}
+
+void Keeper::keep_off(const CpuSet& quiet, const CpuSet& kept) {
+  if (!state_.problem.empty()) return;
+  if (quiet != records_.quiet) {
+    log_.info(quiet.empty() ? "the host may use all CPUs again" : "the host is kept off CPUs",
+              {{"cpus", policy::format_list(quiet)}});
+    refused_.clear();
+  }
+  records_.quiet = quiet;
+  kept_ = kept;
+  check();
+}
+
+void Keeper::check() {
+  if (!state_.problem.empty()) return;
+  is_unfinished_ = false;
+  state_ = {records_.quiet, {}, {}};
+  for (const auto& kind : kinds_) bring(*kind);
+  save();
+}
+
+void Keeper::bring(const HostMasks& kind) {
+  auto found = kind.read();
+  if (!found) {
+    state_.kinds.push_back({std::string(kind.kind()), 0, 0, {}, found.error().message});
+    return;
+  }
+  std::vector<Item> items = plan(kind, *std::move(found));
+  if (std::ranges::any_of(items, [this](const Item& item) { return is_to_be_written(item); })) {
+    if (!record(items)) return;
+    for (Item& item : items) {
+      if (is_to_be_written(item)) write(kind, item);
+    }
+    if (!reread(kind, items)) return;
+  }
+  drop_records(items, kind.kind());
+  report(kind, items);
+}
+
+std::vector<Keeper::Item> Keeper::plan(const HostMasks& kind, std::vector<HostMask> found) {
+  const CpuSet instead = kind.moves_elsewhere() ? kept_ : CpuSet{};
+  std::vector<Item> items;
+  for (HostMask& mask : found) {
+    MaskKey key(kind.kind(), mask.name);
+    const auto known = records_.masks.find(key);
+    const auto record =
+        known == records_.masks.end() ? std::nullopt : std::optional<HostRecord>(known->second);
+    auto planned = policy::plan::plan_host_mask(mask.cpus, record, records_.quiet, instead);
+    items.push_back({std::move(mask), std::move(key), std::move(planned), false, {}});
+  }
+  return items;
+}
+
+bool Keeper::is_to_be_written(const Item& item) const {
+  const bool is_there = item.plan.wanted == item.mask.cpus && !records_.begun.contains(item.key);
+  return item.mask.fixed.empty() && !is_there && !refused_.contains(item.key);
+}
+
+/// What will be written is on disk before it is: false when it cannot be.
+bool Keeper::record(const std::vector<Item>& items) {
+  for (const Item& item : items) {
+    if (!is_to_be_written(item)) continue;
+    HostRecord& record = records_.masks[item.key];
+    if (record.theirs != item.plan.theirs) record = {item.plan.theirs, {}};
+    if (std::ranges::find(record.ours, item.plan.wanted) == record.ours.end()) {
+      record.ours.push_back(item.plan.wanted);
+    }
+    records_.begun.insert(item.key);
+  }
+  const auto saved = file_.save(records_);
+  if (saved) return true;
+  is_unfinished_ = true;
+  state_.kinds.push_back(
+      {items.front().key.first,
+       static_cast<int>(items.size()),
+       0,
+       {},
+       "nothing is written, because it cannot be recorded: " + saved.error().message});
+  return false;
+}
+
+void Keeper::write(const HostMasks& kind, Item& item) {
+  const auto done = kind.write(item.mask, item.plan.wanted);
+  item.is_written = done.has_value();
+  const bool is_over = done || done.error().code == ErrorCode::kGone || is_final(done.error());
+  if (is_over)
+    records_.begun.erase(item.key);
+  else
+    is_unfinished_ = true;
+  if (done || done.error().code == ErrorCode::kGone) return;
+  item.problem = done.error().message;
+  if (is_over) refused_[item.key] = "the kernel keeps it there: " + item.problem;
+}
+
+/// The kernel may have made something else of it, which is ours all the same. False: that cannot be
+/// known, and all that was recorded stays.
+bool Keeper::reread(const HostMasks& kind, std::vector<Item>& items) {
+  const auto found = kind.read();
+  if (!found) {
+    is_unfinished_ = true;
+    state_.kinds.push_back(
+        {std::string(kind.kind()), static_cast<int>(items.size()), 0, {}, found.error().message});
+    return false;
+  }
+  std::map<std::string_view, const CpuSet*> now;
+  for (const HostMask& mask : *found) now[mask.name] = &mask.cpus;
+  for (Item& item : items) {
+    const auto is_there = now.find(item.mask.name);
+    if (is_there == now.end()) continue;
+    item.mask.cpus = *is_there->second;
+    if (item.is_written) records_.masks[item.key].ours = {item.mask.cpus};
+  }
+  return true;
+}
+
+/// Nothing of ours is where a mask is gone, or as others wrote it and nothing of ours is under way.
+void Keeper::drop_records(const std::vector<Item>& items, std::string_view kind) {
+  std::set<MaskKey> held;
+  for (const Item& item : items) {
+    if (records_.begun.contains(item.key) || item.mask.cpus != item.plan.theirs)
+      held.insert(item.key);
+  }
+  const auto is_over = [&](const MaskKey& key) { return key.first == kind && !held.contains(key); };
+  std::erase_if(records_.masks, [&](const auto& entry) { return is_over(entry.first); });
+  std::erase_if(records_.begun, is_over);
+}
+
+void Keeper::report(const HostMasks& kind, const std::vector<Item>& items) {
+  KindState state{std::string(kind.kind()), static_cast<int>(items.size()), 0, {}, {}};
+  for (const Item& item : items) {
+    if (records_.masks.contains(item.key)) ++state.moved;
+    if (!item.mask.cpus.intersects(records_.quiet)) continue;
+    state.left.push_back({item.mask.title, item.mask.cpus, why_left(item)});
+  }
+  state_.kinds.push_back(std::move(state));
+}
+
+std::string Keeper::why_left(const Item& item) const {
+  if (!item.mask.fixed.empty()) return item.mask.fixed;
+  const auto refused = refused_.find(item.key);
+  if (refused != refused_.end()) return refused->second;
+  if (!item.problem.empty()) return item.problem + "; tried again";
+  return item.plan.is_stuck ? "it would have no CPU left" : "written by another program since";
+}
+
+void Keeper::save() {
+  const auto saved = file_.save(records_);
+  if (saved) return;
+  is_unfinished_ = true;
+  log_.warning("cannot record what was written to the host",
+               {{"file", file_.path().string()}, {"reason", saved.error().message}});
+}
+
+}  // namespace ka::helper

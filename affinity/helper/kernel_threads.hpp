@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel threads, all children of kthreadd. Most are bound to one CPU each by the kernel. Those of
+// a VM ("vhost-<pid>" before Linux 6.4, KVM's) are the daemon's.
+#pragma once
+
+#include "affinity/helper/host_masks.hpp"
+#include "base/process.hpp"
+
+namespace ka::helper {
+
+class KernelThreads final : public HostMasks {
+ public:
+  explicit KernelThreads(const Roots& roots) : roots_(roots) {}
+
+  std::string_view kind() const override { return "kernel-thread"; }
+  base::Result<std::vector<HostMask>> read() const override;
+  base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const override;
+
+ private:
+  Roots roots_;
+};
+
+}  // namespace ka::helper

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "affinity/helper/helper.hpp"
+#include "affinity/helper/options.hpp"
+
+namespace {
+
+constexpr int kFailed = 1, kWrongInput = 2;
+
+int run(int argc, char** argv) {
+  const auto options = ka::helper::parse(argc, argv);
+  if (!options) return options.error();
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto ended = ka::helper::run(*options);
+  if (ended) return 0;
+  std::fprintf(stderr, "kata-affinity-helper: %s\n", ended.error().message.c_str());
+  return ended.error().code == ka::base::ErrorCode::kInvalid ? kWrongInput : kFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kata-affinity-helper: fatal: %s\n", error.what());
+    return kFailed;
+  }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper's verbs: GET /v1/quiet, and POST /v1/quiet {"cpus": "4-7"}.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "affinity/helper/admission.hpp"
+#include "affinity/helper/keeper.hpp"
+#include "base/http/message.hpp"
+
+namespace ka::helper {
+
+/// The document that both answer with: at most 64 masks a kind that are left.
+std::string to_text(const State& state);
+
+/// What may change while the helper runs.
+struct Environment {
+  /// From the configuration as it is now.
+  std::function<base::Result<Limits>()> limits;
+  /// The machine, where other CPUs are online than these.
+  std::function<std::optional<policy::Topology>(const policy::CpuSet& online)> changed_machine;
+};
+
+class Service {
+ public:
+  /// `keeper` must outlive it.
+  Service(Keeper& keeper, policy::Topology machine, Environment environment);
+
+  http::Response answer(const http::Request& request);
+  /// Looks at the host again; CPUs that nobody owns any more are given back.
+  void check();
+
+ private:
+  http::Response keep_off(const std::string& body);
+  base::Result<policy::CpuSet> admit_now(const policy::CpuSet& requested);
+  base::Result<void> apply(const policy::CpuSet& requested);
+
+  Keeper& keeper_;
+  policy::Topology machine_;
+  Environment environment_;
+};
+
+}  // namespace ka::helper
