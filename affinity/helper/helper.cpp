@@ -29,7 +29,7 @@ using base::fail;
 using base::Result;
 
 constexpr std::chrono::seconds kCheck(10), kRetry(1);
-constexpr int kMostRetries = 10;  ///< of --restore
+constexpr int kMostRetries = 30;  ///< of --restore
 
 Result<Limits> read_limits(const Options& options) {
   const auto config = config::load_config(options.config);

@@ -2,6 +2,7 @@
 #include "affinity/helper/host_masks.hpp"
 
 #include "affinity/helper/interrupts.hpp"
+#include "affinity/helper/irqbalance.hpp"
 #include "affinity/helper/kernel_threads.hpp"
 #include "affinity/helper/queues.hpp"
 #include "affinity/helper/units.hpp"
@@ -9,10 +10,12 @@
 
 namespace ka::helper {
 
-/// Interrupts that come are routed by the default before they are seen: so it is written first.
+/// irqbalance writes interrupts, and those that come are routed by the default before they are
+/// seen: so both come before what is there.
 AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock) {
   AllHostMasks all;
   all.push_back(std::make_unique<Units>(roots, clock));
+  all.push_back(std::make_unique<Irqbalance>(roots));
   all.push_back(std::make_unique<NewInterrupts>(roots));
   all.push_back(std::make_unique<Interrupts>(roots));
   all.push_back(std::make_unique<Workqueues>(roots));

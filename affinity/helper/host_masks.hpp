@@ -15,11 +15,12 @@
 
 namespace ka::helper {
 
-/// Where the kernel's trees are, and systemd's own socket.
+/// Where the kernel's trees are, and the sockets of systemd and of irqbalance.
 struct Roots {
   std::filesystem::path proc = "/proc";
   std::filesystem::path sys = "/sys";
   std::filesystem::path systemd = "/run/systemd/private";
+  std::filesystem::path irqbalance = "/run/irqbalance";
 };
 
 struct HostMask {

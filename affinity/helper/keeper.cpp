@@ -121,18 +121,18 @@ bool Keeper::record(const std::vector<Item>& items) {
 void Keeper::write(const HostMasks& kind, Item& item) {
   const auto done = kind.write(item.mask, item.plan.wanted);
   item.is_written = done.has_value();
-  const bool is_over = done || done.error().code == ErrorCode::kGone || is_final(done.error());
-  if (is_over)
-    records_.begun.erase(item.key);
-  else
-    is_unfinished_ = true;
   if (done || done.error().code == ErrorCode::kGone) return;
   item.problem = done.error().message;
-  if (is_over) refused_[item.key] = "the kernel keeps it there: " + item.problem;
+  if (is_final(done.error())) {
+    records_.begun.erase(item.key);
+    refused_[item.key] = "the kernel keeps it there: " + item.problem;
+  } else {
+    is_unfinished_ = true;
+  }
 }
 
-/// The kernel may have made something else of it, which is ours all the same. False: that cannot be
-/// known, and all that was recorded stays.
+/// What was written may come later, or be something else by the kernel's doing, which is ours all
+/// the same. False: that cannot be known, and all that was recorded stays.
 bool Keeper::reread(const HostMasks& kind, std::vector<Item>& items) {
   const auto found = kind.read();
   if (!found) {
@@ -145,9 +145,14 @@ bool Keeper::reread(const HostMasks& kind, std::vector<Item>& items) {
   for (const HostMask& mask : *found) now[mask.name] = &mask.cpus;
   for (Item& item : items) {
     const auto is_there = now.find(item.mask.name);
-    if (is_there == now.end()) continue;
-    item.mask.cpus = *is_there->second;
-    if (item.is_written) records_.masks[item.key].ours = {item.mask.cpus};
+    const bool is_gone = is_there == now.end();
+    item.mask.cpus = is_gone ? item.plan.theirs : *is_there->second;
+    const bool is_done = item.is_written && item.mask.cpus == item.plan.wanted;
+    if (is_gone || is_done) records_.begun.erase(item.key);
+    if (!item.is_written) continue;
+    HostRecord& record = records_.masks[item.key];
+    record.ours = {item.plan.wanted};
+    if (!is_done) record.ours.push_back(item.mask.cpus);
   }
   return true;
 }
@@ -179,6 +184,7 @@ std::string Keeper::why_left(const Item& item) const {
   const auto refused = refused_.find(item.key);
   if (refused != refused_.end()) return refused->second;
   if (!item.problem.empty()) return item.problem + "; tried again";
+  if (item.is_written) return "written, and not in force yet";
   return item.plan.is_stuck ? "it would have no CPU left" : "written by another program since";
 }
 

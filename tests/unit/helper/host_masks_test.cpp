@@ -18,8 +18,9 @@ namespace {
 struct Trees {
   tests::TempDir dir;
   tests::TestClock clock;
-  AllHostMasks all =
-      all_host_masks({dir.path() / "proc", dir.path() / "sys", dir.path() / "no-systemd"}, clock);
+  AllHostMasks all = all_host_masks({dir.path() / "proc", dir.path() / "sys",
+                                     dir.path() / "no-systemd", dir.path() / "irqbalance"},
+                                    clock);
 
   const HostMasks& of(std::string_view kind) const {
     const auto found = std::ranges::find(all, kind, [](const auto& one) { return one->kind(); });

@@ -23,8 +23,15 @@ struct Host {
   std::map<std::string, base::Error> refuses;
   std::optional<base::Error> unreadable;
   bool elsewhere = false;
+  bool is_late = false;  ///< what is written comes with pass()
+  std::map<std::string, CpuSet> later;
   int writes = 0;
   std::function<void()> before_write;
+
+  void pass() {
+    for (auto& [name, cpus] : later) masks[name] = std::move(cpus);
+    later.clear();
+  }
 };
 
 class FakeMasks final : public HostMasks {
@@ -47,7 +54,7 @@ class FakeMasks final : public HostMasks {
     ++host_.writes;
     const auto refused = host_.refuses.find(mask.name);
     if (refused != host_.refuses.end()) return unexpected(refused->second);
-    host_.masks[mask.name] = cpus;
+    (host_.is_late ? host_.later : host_.masks)[mask.name] = cpus;
     return {};
   }
 
@@ -226,6 +233,28 @@ TEST_CASE("what fails for now stays on record, and is tried again") {
   CHECK_FALSE(keeper.is_unfinished());
   keeper.keep_off({}, kAll);
   CHECK(scene.host.masks["a"] == kAll);
+}
+
+TEST_CASE("what comes late is waited for, and comes back") {
+  Scene scene;
+  scene.host.masks = {{"a", kAll}};
+  scene.host.is_late = true;
+  Keeper keeper = scene.keeper();
+  keeper.keep_off(kQuiet, kKept);
+  CHECK(only_kind(keeper).left.at(0).why == "written, and not in force yet");
+  keeper.check();
+  scene.host.pass();
+  keeper.check();
+  CHECK(only_kind(keeper).moved == 1);
+  CHECK(only_kind(keeper).left.empty());
+  keeper.keep_off({}, kAll);
+  CHECK(keeper.holds());
+  scene.host.pass();
+  keeper.check();
+  CHECK(scene.host.masks["a"] == kAll);
+  scene.host.pass();
+  keeper.check();
+  CHECK_FALSE(keeper.holds());
 }
 
 TEST_CASE("what the kernel binds is named and left alone") {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper's record may be cut short or damaged: it is refused, or what it holds is written back
+// the same. So may a request be.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "affinity/helper/record_file.hpp"
+#include "affinity/helper/service.hpp"
+#include "tests/fuzz/require.hpp"
+#include "tests/text_log.hpp"
+
+using ka::tests::require;
+
+namespace {
+
+void read_record(std::string_view text) {
+  static const std::string kBoot = "5f0f1c2e-0000-4000-8000-000000000000";
+  if (const auto records = ka::helper::from_text(text, kBoot)) {
+    const auto again = ka::helper::from_text(ka::helper::to_text(*records, kBoot), kBoot);
+    require(again && *again == *records);
+  }
+}
+
+/// The host has no masks here: what counts is which CPUs are taken.
+void answer_request(std::string_view body) {
+  static std::string lines;
+  lines.clear();
+  const ka::log::Log log = ka::tests::text_log(ka::log::Level::kError, lines);
+  ka::helper::Keeper keeper({}, ka::helper::RecordFile("/nonexistent", "boot"), log);
+  ka::helper::Service service(
+      keeper, {},
+      {[]() -> ka::base::Result<ka::helper::Limits> { return ka::helper::Limits{}; },
+       [](const ka::policy::CpuSet&) { return std::nullopt; }});
+  const auto response =
+      service.answer({.method = "POST", .target = "/v1/quiet", .body = std::string(body)});
+  require(response.status == 200 || response.status == 400);
+  require(keeper.quiet().empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_record(text);
+  answer_request(text);
+  return 0;
+}
