@@ -24,6 +24,7 @@ constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
 constexpr const char* kService = "org.freedesktop.systemd1.Service";
+constexpr const char* kSocket = "org.freedesktop.systemd1.Socket";
 constexpr std::chrono::seconds kJobLimit{120};
 constexpr std::chrono::milliseconds kJobPoll{50};
 
@@ -120,7 +121,8 @@ bool run_job(Systemd& systemd, const char* method, const std::string& unit) {
   }
   if (method == std::string_view("StopUnit")) return true;
   const std::string state = systemd.text(unit, kUnit, "ActiveState");
-  return systemd.text(unit, kService, "Result") == "success" &&
+  const char* kind = std::string_view(unit).ends_with(".socket") ? kSocket : kService;
+  return systemd.text(unit, kind, "Result") == "success" &&
          (state == "active" || state == "inactive");
 }
 
