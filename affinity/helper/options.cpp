@@ -14,8 +14,8 @@ namespace {
 constexpr int kWrongUsage = 2;
 constexpr const char* kExamples =
     "Examples:\n"
-    "  systemctl enable --now kata-affinity-helper.socket   start it when the daemon needs it\n"
-    "  kata-affinity-helper --restore                       put back all that it changed";
+    "  systemctl enable --now kata-affinity-helper.socket   the daemon starts it\n"
+    "  kata-affinity-helper --restore                       put all back";
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("--config", options.config, "configuration.toml (default: the first of Kata's)")
@@ -38,10 +38,8 @@ void declare(CLI::App& app, Options& options) {
 }  // namespace
 
 Expected<Options, int> parse(int argc, const char* const* argv) {
-  CLI::App app(
-      "Keeps interrupts, kernel threads and services of the host off the CPUs that kata-affinityd "
-      "names.",
-      "kata-affinity-helper");
+  CLI::App app("Keeps interrupts, kernel threads and services off the CPUs of containers.",
+               "kata-affinity-helper");
   usage::apply_style(app, std::string("kata-affinity-helper ") + version::text());
   app.footer(kExamples);
   Options options;
