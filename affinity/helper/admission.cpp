@@ -39,7 +39,7 @@ Result<CpuSet> admit(const policy::Topology& machine, const Limits& limits,
   }
   const auto pool = shared_pool(limits.kubelet_state);
   if (!pool) return unexpected(pool.error());
-  const CpuSet admitted = requested - *pool;
+  CpuSet admitted = requested - *pool;
   const CpuSet kept = machine.online() - admitted;
   const CpuSet taken = limits.floor & admitted;
   if (!taken.empty()) {

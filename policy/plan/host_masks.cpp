@@ -7,7 +7,7 @@ namespace ka::policy::plan {
 namespace {
 
 /// What is neither ours nor as it was before has been written by others since.
-const CpuSet& written_by_others(const CpuSet& now, const std::optional<HostRecord>& record) {
+CpuSet written_by_others(const CpuSet& now, const std::optional<HostRecord>& record) {
   if (!record) return now;
   const bool is_ours = std::ranges::find(record->ours, now) != record->ours.end();
   return is_ours ? record->theirs : now;
