@@ -40,6 +40,8 @@ class HostMasks {
   virtual std::string_view kind() const = 0;
   /// Whether one that would have no CPU left may get others.
   virtual bool moves_elsewhere() const { return false; }
+  /// The kind whose only mask new ones of this kind are born with; empty: there is none.
+  virtual std::string_view born_by() const { return {}; }
   /// All that there are, but for those that take no part (a queue without a mask). What goes away
   /// meanwhile is not among them.
   virtual base::Result<std::vector<HostMask>> read() const = 0;

@@ -6,6 +6,8 @@
 
 namespace ka::helper {
 
+inline constexpr std::string_view kNewInterrupts = "new-interrupts";
+
 /// /proc/irq/<number>/smp_affinity_list (Documentation/core-api/irq/irq-affinity.rst). Those that
 /// VFIO handles belong to a VM, and are the daemon's (host::PassedThrough).
 class Interrupts final : public HostMasks {
@@ -14,6 +16,7 @@ class Interrupts final : public HostMasks {
 
   std::string_view kind() const override { return "interrupt"; }
   bool moves_elsewhere() const override { return true; }
+  std::string_view born_by() const override { return kNewInterrupts; }
   base::Result<std::vector<HostMask>> read() const override;
   base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const override;
 
@@ -26,7 +29,7 @@ class NewInterrupts final : public HostMasks {
  public:
   explicit NewInterrupts(const Roots& roots) : file_(roots.proc / "irq/default_smp_affinity") {}
 
-  std::string_view kind() const override { return "new-interrupts"; }
+  std::string_view kind() const override { return kNewInterrupts; }
   bool moves_elsewhere() const override { return true; }
   base::Result<std::vector<HostMask>> read() const override;
   base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const override;

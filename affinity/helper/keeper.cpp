@@ -53,6 +53,7 @@ void Keeper::keep_off(const CpuSet& quiet, const CpuSet& kept) {
 void Keeper::check() {
   if (!state_.problem.empty()) return;
   is_unfinished_ = false;
+  before_ = records_.masks;
   state_ = {records_.quiet, {}, {}};
   for (const auto& kind : kinds_) bring(*kind);
   save();
@@ -64,6 +65,7 @@ void Keeper::bring(const HostMasks& kind) {
     state_.kinds.push_back({std::string(kind.kind()), 0, 0, {}, found.error().message});
     return;
   }
+  record_new(kind, *found);
   std::vector<Item> items = plan(kind, *std::move(found));
   if (std::ranges::any_of(items, [this](const Item& item) { return is_to_be_written(item); })) {
     if (!record(items)) return;
@@ -74,6 +76,24 @@ void Keeper::bring(const HostMasks& kind) {
   }
   drop_records(items, kind.kind());
   report(kind, items);
+}
+
+/// What came since the last look has of ours what it was born with, and would keep it.
+void Keeper::record_new(const HostMasks& kind, const std::vector<HostMask>& found) {
+  std::set<std::string> names;
+  for (const HostMask& mask : found) names.insert(mask.name);
+  const auto seen = seen_.find(std::string(kind.kind()));
+  const auto parent = std::ranges::find_if(
+      before_, [&](const auto& entry) { return entry.first.first == kind.born_by(); });
+  if (seen != seen_.end() && parent != before_.end()) {
+    for (const HostMask& mask : found) {
+      const auto& ours = parent->second.ours;
+      const bool is_born = std::ranges::find(ours, mask.cpus) != ours.end();
+      if (!is_born || seen->second.contains(mask.name)) continue;
+      records_.masks.try_emplace({std::string(kind.kind()), mask.name}, parent->second);
+    }
+  }
+  seen_[std::string(kind.kind())] = std::move(names);
 }
 
 std::vector<Keeper::Item> Keeper::plan(const HostMasks& kind, std::vector<HostMask> found) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ class Keeper {
   };
 
   void bring(const HostMasks& kind);
+  void record_new(const HostMasks& kind, const std::vector<HostMask>& found);
   std::vector<Item> plan(const HostMasks& kind, std::vector<HostMask> found);
   bool is_to_be_written(const Item& item) const;
   bool record(const std::vector<Item>& items);
@@ -83,8 +85,10 @@ class Keeper {
   RecordFile file_;
   const log::Log& log_;
   Records records_;
-  policy::CpuSet kept_;                     ///< what the host has beside `quiet`
-  std::map<MaskKey, std::string> refused_;  ///< what the kernel will never do, and why
+  policy::CpuSet kept_;                                 ///< what the host has beside `quiet`
+  std::map<MaskKey, std::string> refused_;              ///< what the kernel will never do, and why
+  std::map<MaskKey, policy::plan::HostRecord> before_;  ///< the records when this look began
+  std::map<std::string, std::set<std::string>> seen_;   ///< names at the last look, by kind
   bool is_unfinished_ = false;
   State state_;
 };

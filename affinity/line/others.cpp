@@ -120,7 +120,7 @@ Finding host_finding(const Trespass& sum) {
               " threads of services, pause processes and the kernel may run on exclusive " +
               messages::cpus_text(sum.cpus),
           "host-threads",
-          "isolcpus=, or CPUAffinity= in systemd's system.conf"};
+          "grade = \"quiet\" moves what the kernel does not bind to its CPU"};
 }
 
 }  // namespace

@@ -36,9 +36,11 @@ struct Host {
 
 class FakeMasks final : public HostMasks {
  public:
-  explicit FakeMasks(Host& host) : host_(host) {}
+  explicit FakeMasks(Host& host, std::string_view kind = "fake", std::string_view born_by = {})
+      : host_(host), kind_(kind), born_by_(born_by) {}
 
-  std::string_view kind() const override { return "fake"; }
+  std::string_view kind() const override { return kind_; }
+  std::string_view born_by() const override { return born_by_; }
   bool moves_elsewhere() const override { return host_.elsewhere; }
   base::Result<std::vector<HostMask>> read() const override {
     if (host_.unreadable) return unexpected(*host_.unreadable);
@@ -60,6 +62,7 @@ class FakeMasks final : public HostMasks {
 
  private:
   Host& host_;
+  std::string_view kind_, born_by_;
 };
 
 const CpuSet kAll = CpuSet::range(0, 7), kQuiet{2, 3}, kKept{0, 1, 4, 5, 6, 7};
@@ -254,6 +257,28 @@ TEST_CASE("what comes late is waited for, and comes back") {
   CHECK(scene.host.masks["a"] == kAll);
   scene.host.pass();
   keeper.check();
+  CHECK_FALSE(keeper.holds());
+}
+
+TEST_CASE("what is born with a mask of ours gets what it would have been born with") {
+  Scene scene;
+  Host parent;
+  parent.masks = {{"default", kAll}};
+  scene.host.masks = {{"a", kAll}, {"narrow by itself", kKept}};
+  AllHostMasks kinds;
+  kinds.push_back(std::make_unique<FakeMasks>(parent, "parent"));
+  kinds.push_back(std::make_unique<FakeMasks>(scene.host, "fake", "parent"));
+  Keeper keeper(std::move(kinds), scene.file(), scene.logger);
+  keeper.adopt();
+  keeper.keep_off(kQuiet, kKept);
+  scene.host.masks["newborn"] = parent.masks["default"];
+  keeper.check();
+  CHECK(scene.file().load()->masks.contains({"fake", "newborn"}));
+  scene.host.masks["last moment"] = parent.masks["default"];
+  keeper.keep_off({}, kAll);
+  CHECK(scene.host.masks["newborn"] == kAll);
+  CHECK(scene.host.masks["last moment"] == kAll);
+  CHECK(scene.host.masks["narrow by itself"] == kKept);
   CHECK_FALSE(keeper.holds());
 }
 
