@@ -62,12 +62,13 @@ void read_name(Fields& fields, std::string& into) {
 QuietKind read_kind(const json::value& value, const std::string& path, InputError& wrong) {
   QuietKind kind;
   Fields fields(value, path, wrong);
-  fields.require({"kind", "found", "moved", "left", "left_total"});
+  fields.require({"kind", "found", "moved", "left", "left_total", "problem"});
   read_name(fields, kind.kind);
   fields.read("found", kind.found);
   fields.read("moved", kind.moved);
   fields.read("left_total", kind.left_total);
   read_left(fields, kind, wrong);
+  read_text(fields, "problem", kind.problem, base::kMaxSentence);
   fields.finish();
   return kind;
 }

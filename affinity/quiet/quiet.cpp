@@ -17,11 +17,12 @@ using policy::plan::QuietClaim;
 using policy::plan::QuietObstacle;
 
 Quiet::Quiet(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
-             ClientOptions options)
+             const Places& places)
     : io_(io),
       node_(node),
-      client_(io, clock, std::move(options),
-              [this](const CpuSet& sent, auto answer) { record(sent, std::move(answer)); }) {}
+      client_(io, clock, {.socket = places.socket},
+              [this](const CpuSet& sent, auto answer) { record(sent, std::move(answer)); }),
+      record_(places.run / "kata-affinity/helper/quiet.json") {}
 
 /// A sandbox may end without a run: kubelet still lists its CPUs.
 void Quiet::start() {
@@ -59,11 +60,17 @@ void Quiet::request(const Wants& wants) {
   one_by_one_ &= !std::ranges::all_of(
       claims, [&](const QuietClaim& claim) { return claim.cpus.subset_of(held_); });
   CpuSet cpus = policy::plan::next_request(claims, held_, one_by_one_);
-  if (requested_ == cpus) return;
+  if (requested_ == cpus || (cpus.empty() && !requested_ && !has_record())) return;
   std::erase_if(claims, [&](const QuietClaim& claim) { return !claim.cpus.subset_of(cpus); });
   requested_claims_ = std::move(claims);
   requested_ = cpus;
   client_.request(std::move(cpus));
+}
+
+/// One that cannot be seen may be there.
+bool Quiet::has_record() const {
+  std::error_code error;
+  return std::filesystem::exists(record_, error) || error;
 }
 
 std::vector<QuietClaim> Quiet::unrefused(const Wants& wants) const {

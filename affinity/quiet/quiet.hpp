@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,13 +22,20 @@ namespace ka::quiet {
 /// Must outlive the running of its io_context.
 class Quiet {
  public:
-  /// All of them must outlive it.
+  /// Where the helper is.
+  struct Places {
+    std::filesystem::path socket;
+    std::filesystem::path run;  ///< below it is its own record of what it changed
+  };
+
+  /// The first three must outlive it.
   Quiet(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
-        ClientOptions options);
+        const Places& places);
 
   /// Follows the line from now on: after what runs then, so that nothing of it waits. Nothing is
-  /// asked before the node's sources have spoken; then it is, also if it is to keep the host off no
-  /// CPU: the helper keeps what an earlier daemon asked for.
+  /// asked before the node's sources have spoken. If the host is to be kept off no CPU, the helper
+  /// is only asked where it has a record: of what an earlier daemon asked for. Else it need not
+  /// run.
   void start();
   /// Asks again for what it holds, and for what was refused: others may have written since.
   void refresh();
@@ -42,6 +50,7 @@ class Quiet {
   void follow_soon();
   void follow();
   void request(const Wants& wants);
+  bool has_record() const;
   std::vector<policy::plan::QuietClaim> unrefused(const Wants& wants) const;
   void record(const policy::CpuSet& sent, base::Result<policy::QuietState> answer);
   void record(policy::QuietState state);
@@ -56,6 +65,7 @@ class Quiet {
   const line::Node& node_;
   Client client_;
   bool soon_ = false;
+  std::filesystem::path record_;
   std::optional<policy::CpuSet> requested_;                 ///< absent: it is asked whatever it is
   std::vector<policy::plan::QuietClaim> requested_claims_;  ///< the claims in that
   std::optional<policy::QuietState> state_;  ///< the last answer, unless it does not answer now

@@ -12,8 +12,8 @@ namespace ka::policy {
 
 /// What is moved off CPUs: the kinds of the helper's answers, in its order.
 inline constexpr std::string_view kQuietKinds[] = {
-    "unit",          "interrupt",     "new-interrupts", "workqueue",
-    "kernel-thread", "receive-queue", "transmit-queue"};
+    "unit",      "irqbalance",    "new-interrupts", "interrupt",
+    "workqueue", "kernel-thread", "receive-queue",  "transmit-queue"};
 /// The host's units of systemd, and the only kind of which nothing may stay.
 inline constexpr std::string_view kQuietUnits = kQuietKinds[0];
 
@@ -33,6 +33,7 @@ struct QuietKind {
   int moved = 0;                ///< of these, with a mask that the helper wrote
   std::vector<QuietRest> left;  ///< the first of those that stay
   int left_total = 0;           ///< how many stay
+  std::string problem = {};     ///< why they cannot be read or moved; empty: they can
 
   bool operator==(const QuietKind&) const = default;
 };

@@ -12,11 +12,13 @@ bool has_floor(const Topology& machine, const CpuSet& kept, const CpuSet& floor)
   return std::ranges::any_of(kept, [&](int cpu) { return machine.siblings(cpu).subset_of(kept); });
 }
 
-/// "machine.slice (all its CPUs would go)", for each unit that may run on the CPUs.
+/// "machine.slice (all its CPUs would go)", for each unit that may run on the CPUs. Units that
+/// cannot be read may.
 std::string units_on(const CpuSet& cpus, const QuietState& state) {
   std::string text;
   for (const QuietKind& kind : state.kinds) {
     if (kind.kind != kQuietUnits) continue;
+    if (!kind.problem.empty()) return kind.problem;
     for (const QuietRest& rest : kind.left) {
       if (!rest.cpus.intersects(cpus)) continue;
       text += (text.empty() ? "" : ", ") + rest.name + " (" + rest.why + ')';

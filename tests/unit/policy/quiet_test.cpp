@@ -69,6 +69,8 @@ TEST_CASE("a sandbox is quiet when the host's units have left its CPUs") {
         QuietObstacle{NotQuiet::kUnitLeft, "user.slice (slow), init.scope (busy)"});
   state.kinds[0].kind = "interrupt";
   CHECK(quiet_obstacle({4}, state) == std::nullopt);
+  state.kinds[0] = {.kind = "unit", .left = {}, .problem = "it takes cgroup v2"};
+  CHECK(quiet_obstacle({2}, state) == QuietObstacle{NotQuiet::kUnitLeft, "it takes cgroup v2"});
   state.problem = "no record";
   CHECK(quiet_obstacle({2}, state) == QuietObstacle{NotQuiet::kProblem, "no record"});
 }

@@ -2,6 +2,7 @@
 // What kata-affinity-helper answers is read strictly, and made printable.
 #include "affinity/quiet/answer.hpp"
 
+#include "affinity/helper/service.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -12,7 +13,7 @@ namespace {
 
 std::string kind(const std::string& name, const std::string& left = "", int total = 0) {
   return R"({"kind":")" + name + R"(","found":3,"moved":2,"left":[)" + left + R"(],"left_total":)" +
-         std::to_string(total) + '}';
+         std::to_string(total) + R"(,"problem":""})";
 }
 
 std::string document(const std::string& kinds) {
@@ -47,6 +48,20 @@ TEST_CASE("a state is read whole") {
                           .moved = 2,
                           .left = {{"24: nvme", {5, 6}, "the kernel manages it"}},
                           .left_total = 70});
+}
+
+TEST_CASE("what the helper says is what the daemon reads") {
+  helper::State said{{2, 3}, {}, "a problem"};
+  for (const std::string_view name : policy::kQuietKinds) {
+    said.kinds.push_back({std::string(name), 5, 2, {{"IRQ 7", {2}, "why"}}, "unreadable"});
+  }
+  const auto state = quiet::read_state(helper::to_text(said));
+  REQUIRE(state);
+  CHECK(state->cpus == CpuSet{2, 3});
+  CHECK(state->problem == "a problem");
+  REQUIRE(state->kinds.size() == std::size(policy::kQuietKinds));
+  CHECK(state->kinds.front() ==
+        policy::QuietKind{"unit", 5, 2, {{"IRQ 7", {2}, "why"}}, 1, "unreadable"});
 }
 
 TEST_CASE("what is no such state is rejected, with the place") {

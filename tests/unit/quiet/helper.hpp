@@ -17,8 +17,8 @@ namespace ka::tests {
 inline std::string quiet_document(const std::string& cpus, const std::string& unit = "",
                                   const std::string& problem = "") {
   return R"({"cpus":")" + cpus + R"(","kinds":[{"kind":"unit","found":4,"moved":4,"left":[)" +
-         unit + R"(],"left_total":)" + (unit.empty() ? "0" : "1") + R"(}],"problem":")" + problem +
-         "\"}";
+         unit + R"(],"left_total":)" + (unit.empty() ? "0" : "1") +
+         R"(,"problem":""}],"problem":")" + problem + "\"}";
 }
 
 /// On the test's own loop.

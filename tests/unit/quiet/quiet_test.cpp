@@ -19,6 +19,8 @@ using Sets = std::vector<std::string>;
 
 namespace {
 
+constexpr const char* kRecord = "kata-affinity/helper/quiet.json";
+
 line::Options quiet_options() {
   line::Options options = tests::at_home();
   options.settings.grade = policy::plan::Grade::kQuiet;
@@ -29,6 +31,7 @@ line::Options quiet_options() {
 struct Node : tests::LineScene {
   explicit Node(line::Options options = quiet_options()) : LineScene(8, std::move(options)) {
     boot_two(3);
+    temp.write(kRecord, "");
     listen();
     follow();
   }
@@ -42,7 +45,7 @@ struct Node : tests::LineScene {
   /// As a daemon does at its start.
   void follow() {
     quiet.emplace(io, clock, line().node(),
-                  quiet::ClientOptions{.socket = temp.path() / "helper.sock"});
+                  quiet::Quiet::Places{temp.path() / "helper.sock", temp.path()});
     quiet->start();
     line().adopt();
     line().stop_waiting();
@@ -126,13 +129,23 @@ TEST_CASE("other settings ask for nothing, but give back what an earlier daemon 
   CHECK(node.grade("a") == (observes ? "mode is \"observe\", nothing is written" : "best-effort"));
 }
 
+TEST_CASE("nobody asks a helper that has changed nothing to change nothing") {
+  Node node(tests::at_home());
+  std::filesystem::remove(node.temp.path() / kRecord);
+  node.helper->requests.clear();
+  node.follow();
+  node.own("a", {2, 3});
+  node.check_drift();
+  CHECK(node.helper->requested().empty());
+}
+
 TEST_CASE("nothing is asked before the sources have spoken") {
   Node node;
   node.own("a", {2, 3});
   node.helper->requests.clear();
   node.start();
   node.quiet.emplace(node.io, node.clock, node.line().node(),
-                     quiet::ClientOptions{.socket = node.temp.path() / "helper.sock"});
+                     quiet::Quiet::Places{node.temp.path() / "helper.sock", node.temp.path()});
   node.quiet->start();
   node.line().expect(policy::ledger::Source::kNri);
   node.line().adopt();
