@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 #include <chrono>
 
+#include "affinity/api/quiet.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/memory.hpp"
 #include "affinity/documents/plan.hpp"
@@ -324,6 +325,7 @@ json::object to_json(const line::SandboxView& view) {
   sandbox["cgroup_theirs"] =
       view.cgroup_theirs ? json::value(policy::format_list(*view.cgroup_theirs)) : json::value();
   sandbox["cgroup_problem"] = view.cgroup_problem;
+  add_grade(sandbox, view);
   sandbox["seen"] = view.trouble.empty();
   sandbox["trouble"] = view.trouble;
   sandbox["vcpu_source"] = view.vcpu_source;

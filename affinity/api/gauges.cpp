@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/api/quiet.hpp"
 #include "affinity/board/board.hpp"
 
 namespace ka::api {
@@ -250,6 +251,7 @@ void add_gauges(Page& page, const line::Node& node) {
   add_sources(page, node.board);
   add_state(page, node);
   add_owners(page, node);
+  add_quiet_gauges(page, node);
 }
 
 }  // namespace ka::api

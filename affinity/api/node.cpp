@@ -7,6 +7,7 @@
 
 #include "affinity/api/encode.hpp"
 #include "affinity/api/owner.hpp"
+#include "affinity/api/quiet.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/topology.hpp"
 #include "affinity/line/node.hpp"
@@ -106,6 +107,7 @@ json::object node_to_json(const line::Node& node, const line::CpuInterruptions& 
           {"sources", sources_to_json(node.board)},
           {"start", start_to_json(node)},
           {"cpus", std::move(cpus)},
+          {"quiet", quiet_to_json(node.board.quiet())},
           {"interruptions", interruptions_to_json(node, interruptions, {})},
           {"topology", documents::to_json(topology)}};
 }

@@ -7,6 +7,7 @@
 #include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/isolation.hpp"
+#include "affinity/messages/quiet.hpp"
 #include "affinity/messages/resource_classes.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
@@ -42,19 +43,23 @@ bool is_of_guest(policy::plan::Obstacle obstacle) {
          obstacle == policy::plan::Obstacle::kGuestUnconfirmed;
 }
 
+/// "4f21c0 (app)".
+std::string title_of(const policy::plan::ContainerIsolation& container) {
+  return container.container + (container.name.empty() ? "" : " (" + container.name + ')');
+}
+
 Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsolation& container,
                    const policy::plan::NotIsolated& obstacle) {
-  const std::string name =
-      container.container + (container.name.empty() ? "" : " (" + container.name + ')');
-  return {Severity::kDegraded,
-          is_of_guest(obstacle.obstacle) ? "guest" : "isolation",
-          sandbox,
-          "container " + container.container,
-          container.cpus,
-          obstacle.cpus,
-          "container " + name + " is not isolated: " + messages::obstacle_text(obstacle),
-          std::string(policy::plan::obstacle_name(obstacle.obstacle)),
-          messages::remedy_text(obstacle, sandbox)};
+  return {
+      Severity::kDegraded,
+      is_of_guest(obstacle.obstacle) ? "guest" : "isolation",
+      sandbox,
+      "container " + container.container,
+      container.cpus,
+      obstacle.cpus,
+      "container " + title_of(container) + " is not isolated: " + messages::obstacle_text(obstacle),
+      std::string(policy::plan::obstacle_name(obstacle.obstacle)),
+      messages::remedy_text(obstacle, sandbox)};
 }
 
 /// A value that cannot be written is named as a shortcoming, one that differs without a reason as a
@@ -237,6 +242,23 @@ void collect_isolation(const std::string& sandbox,
                              "guest is \"none\": the vCPUs of its containers are not checked",
                              "guest-none",
                              "guest = \"auto\""});
+}
+
+void collect_grade(const std::string& sandbox,
+                   const std::vector<policy::plan::ContainerIsolation>& containers,
+                   const policy::plan::QuietObstacle& obstacle, VerifyReport& report) {
+  for (const policy::plan::ContainerIsolation& container : containers) {
+    report.findings.push_back(
+        {Severity::kDegraded,
+         "grade",
+         sandbox,
+         "container " + container.container,
+         container.cpus,
+         {},
+         "container " + title_of(container) + " is not quiet: " + messages::obstacle_text(obstacle),
+         "not-quiet",
+         messages::remedy_text(obstacle, sandbox)});
+  }
 }
 
 void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report) {

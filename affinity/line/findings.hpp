@@ -12,6 +12,7 @@
 #include "policy/ledger/start_gate.hpp"
 #include "policy/plan/invariants.hpp"
 #include "policy/plan/isolation.hpp"
+#include "policy/plan/quiet.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::line {
@@ -59,6 +60,11 @@ void collect_promise(const std::string& sandbox, const policy::plan::Settings& s
 void collect_isolation(const std::string& sandbox,
                        const std::vector<policy::plan::ContainerIsolation>& containers,
                        VerifyReport& report);
+
+/// Exclusive containers whose sandbox wants the host off their CPUs, and has it not.
+void collect_grade(const std::string& sandbox,
+                   const std::vector<policy::plan::ContainerIsolation>& containers,
+                   const policy::plan::QuietObstacle& obstacle, VerifyReport& report);
 
 /// Who owns which CPU is not known yet: nothing that is held against it is certain.
 void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report);

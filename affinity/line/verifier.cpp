@@ -88,6 +88,7 @@ void Verifier::check(Sandbox& sandbox) {
     return;
   }
   check_plan(sandbox);
+  check_grade(sandbox);
   collect_dedicated(sandbox);
 }
 
@@ -142,6 +143,13 @@ void Verifier::check_plan(const Sandbox& sandbox) {
   for (const auto& violation : violations_of(node_, sandbox)) {
     report_.findings.push_back(to_finding(violation, sandbox.threads()));
   }
+}
+
+/// As the helper last reported it: after a change, and after each check for drift.
+void Verifier::check_grade(const Sandbox& sandbox) {
+  const auto view = node_.view(sandbox.id());
+  if (!view || !view->grade || !view->grade->obstacle) return;
+  collect_grade(sandbox.id(), view->isolation, *view->grade->obstacle, report_);
 }
 
 void Verifier::collect_dedicated(const Sandbox& sandbox) {

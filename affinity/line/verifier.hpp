@@ -26,6 +26,7 @@ class Verifier {
   void count_threads(const Sandbox& sandbox);
   void check_isolation(Sandbox& sandbox);
   void check_plan(const Sandbox& sandbox);
+  void check_grade(const Sandbox& sandbox);
   void collect_dedicated(const Sandbox& sandbox);
   void check_owners();
   void check_others();

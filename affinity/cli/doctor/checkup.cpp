@@ -11,6 +11,7 @@
 #include "affinity/config/entries.hpp"
 #include "base/files.hpp"
 #include "base/split.hpp"
+#include "policy/plan/settings.hpp"
 
 namespace ka::cli {
 namespace {
@@ -86,6 +87,27 @@ void examine_settings(const fs::path& root, Symptoms& symptoms) {
   }
 }
 
+bool wants_quiet(const config::Config& config) {
+  const auto is_quiet = [](const policy::plan::Settings& settings) {
+    return settings.grade == policy::plan::Grade::kQuiet;
+  };
+  return is_quiet(config.defaults) ||
+         std::ranges::any_of(config.by_handler,
+                             [&](const auto& entry) { return is_quiet(entry.second); });
+}
+
+/// Without kata-affinity-helper the grade has no effect.
+void examine_helper(const fs::path& root, Symptoms& symptoms) {
+  const auto config = config::load_config(std::nullopt, root);
+  if (!config || !wants_quiet(*config)) return;
+  if (is_there(root / config->helper_socket.relative_path())) return;
+  symptoms.push_back({"helper", Level::kBad,
+                      "grade is \"quiet\", and kata-affinity-helper's socket " +
+                          config->helper_socket.string() +
+                          " does not exist: sandboxes stay best-effort",
+                      "enable that socket", "systemctl enable --now kata-affinity-helper.socket"});
+}
+
 /// Exclusive containers on a node without a profile are degraded: nothing isolates them.
 Symptom examine_profile(const fs::path& root) {
   const auto profile = profile_of_node(root);
@@ -122,6 +144,7 @@ std::vector<Symptom> examine(const fs::path& root) {
   Symptoms symptoms{examine_runtime(root)};
   std::ranges::move(examine_kata(root), std::back_inserter(symptoms));
   examine_settings(root, symptoms);
+  examine_helper(root, symptoms);
   if (!find_kata(root).empty()) symptoms.push_back(examine_profile(root));
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));

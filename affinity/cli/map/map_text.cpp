@@ -132,11 +132,24 @@ std::string interruptions(const NodeMap& map) {
   return text.empty() ? text : kInterruptions + text;
 }
 
+/// What the host has on CPUs that it is to keep off.
+std::string host(const NodeMap& map) {
+  if (map.host.cpus.empty()) return {};
+  std::string text = "\nthe host keeps off CPUs " + map.host.cpus + "; there may still run\n";
+  if (!map.host.problem.empty()) {
+    text = "\nthe host does NOT keep off CPUs " + map.host.cpus + "\n";
+    text += entry("", map.host.cpus, map.host.problem);
+  }
+  for (const MapHost::Row& row : map.host.rows) text += entry("", row.cpus, row.text);
+  return map.host.rows.empty() && map.host.problem.empty() ? text + entry("", "", "nothing") : text;
+}
+
 }  // namespace
 
 std::string describe_node(const boost::json::value& node) {
   const NodeMap map = read_map(node);
-  return kHowToRead + picture(map) + '\n' + legend(map) + loads(map) + interruptions(map);
+  return kHowToRead + picture(map) + '\n' + legend(map) + loads(map) + interruptions(map) +
+         host(map);
 }
 
 }  // namespace ka::cli

@@ -126,6 +126,25 @@ std::map<long long, MapCpu> tenants_of(const json::value& node, const Owners& ow
   return cpus;
 }
 
+void add_kind(const json::value& kind, MapHost& host) {
+  const std::string name = text_of(kind, "kind");
+  const json::array& left = array_of(kind, "left");
+  for (const json::value& rest : left) {
+    host.rows.push_back(
+        {text_of(rest, "cpus"),
+         fmt::format("{} {}: {}", name, text_of(rest, "name"), text_of(rest, "why"))});
+  }
+  const long long more = number_of(kind, "left_total") - static_cast<long long>(left.size());
+  if (more > 0) host.rows.push_back({"", fmt::format("{}: {} more", name, more)});
+}
+
+MapHost host_of(const json::value& node) {
+  const json::value& quiet = base::member(node, "quiet");
+  MapHost host{.cpus = text_of(quiet, "wanted"), .problem = text_of(quiet, "problem")};
+  for (const json::value& kind : array_of(quiet, "kinds")) add_kind(kind, host);
+  return host;
+}
+
 }  // namespace
 
 int NodeMap::cpu_count() const {
@@ -155,6 +174,7 @@ NodeMap read_map(const json::value& node) {
                    .push_back(std::move(cpu));
   }
   for (auto& [key, owner] : owners) map.owners.push_back(std::move(owner));
+  map.host = host_of(node);
   return map;
 }
 

@@ -39,6 +39,18 @@ struct MapCpu {
   double heat() const;
 };
 
+/// What of the host may run on CPUs of sandboxes whose grade is quiet.
+struct MapHost {
+  /// CPUs, and what may still run there: "interrupt 24: nvme0q4: the kernel manages it".
+  struct Row {
+    std::string cpus, text;
+  };
+
+  std::string cpus{};     ///< that it keeps off, or is to keep off
+  std::string problem{};  ///< why it does not
+  std::vector<Row> rows{};
+};
+
 struct NodeMap {
   // CPUs by core, by L3 cache, by NUMA node, by socket, as they lie in one another.
   using Cores = std::map<long long, std::vector<MapCpu>>;
@@ -49,6 +61,7 @@ struct NodeMap {
   Sockets sockets{};
   std::vector<MapOwner> owners{};
   std::string shared_pool{};
+  MapHost host{};
   bool observe = false;  ///< vCPUs are only planned, nothing is written
 
   int cpu_count() const;

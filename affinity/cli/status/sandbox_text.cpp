@@ -169,6 +169,13 @@ std::string cgroup_line(const json::value& sandbox) {
          (others.empty() ? "nothing" : others) + ")\n";
 }
 
+/// "  grade: quiet"
+std::string grade_line(const json::value& sandbox) {
+  const std::string problem = text_of(sandbox, "grade_problem");
+  if (!problem.empty()) return "  grade: NOT quiet: " + problem + '\n';
+  return text_of(sandbox, "grade") == "quiet" ? "  grade: quiet\n" : "";
+}
+
 std::string value_text(const json::value& value) {
   const json::value& actual = base::member(value, "actual");
   const std::string problem = text_of(value, "problem");
@@ -298,7 +305,7 @@ std::string describe_sandbox(const json::value& sandbox) {
   text += describe_threads(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
   text += pin_lines(sandbox);
-  text += class_lines(sandbox) + cgroup_line(sandbox);
+  text += class_lines(sandbox) + cgroup_line(sandbox) + grade_line(sandbox);
   text += memory_line(sandbox);
   text += interruptions_line(sandbox);
   text += device_lines(sandbox);

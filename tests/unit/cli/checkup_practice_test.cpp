@@ -249,3 +249,24 @@ TEST_CASE("doctor: without the daemon no sandbox is checked, and only root is to
     CHECK(symptom.check != "daemon");
   }
 }
+
+TEST_CASE("doctor: grade quiet without the helper's socket") {
+  const tests::TempDir root;
+  const auto finding = [&](const std::string& settings) {
+    root.write("etc/kata-containers/configuration.toml", "[affinity]\n" + settings);
+    const auto found = cli::examine(root.path());
+    const auto helper = std::ranges::find(found, "helper", &cli::Symptom::check);
+    return helper == found.end() ? std::string() : helper->text + " -> " + helper->command;
+  };
+  CHECK(finding("").empty());
+  for (const char* quiet :
+       {"grade = \"quiet\"\n", "[affinity.handler.kata]\ngrade = \"quiet\"\n"}) {
+    CHECK(finding(quiet) ==
+          "grade is \"quiet\", and kata-affinity-helper's socket /run/kata-affinity/helper.sock "
+          "does not exist: sandboxes stay best-effort -> systemctl enable --now "
+          "kata-affinity-helper.socket");
+  }
+  root.write("run/kata-affinity/helper.sock", "");
+  CHECK(finding("grade = \"quiet\"\n").empty());
+  CHECK_FALSE(finding("grade = \"quiet\"\nhelper_socket = \"/run/other.sock\"\n").empty());
+}

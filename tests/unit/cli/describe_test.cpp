@@ -104,6 +104,16 @@ TEST_CASE("status says degraded, why, and what takes it away", "[cli]") {
                   "  container c2: CPU 4 exclusive, isolated\n") != std::string::npos);
 }
 
+TEST_CASE("status shows the grade, or why it is not reached", "[cli]") {
+  const auto shows = [](const char* fields, const char* line) {
+    return cli::describe_sandbox(parse(fields)).find(line) != std::string::npos;
+  };
+  CHECK(shows(R"({"id":"s1","grade":"quiet","grade_problem":""})", "\n  grade: quiet\n"));
+  CHECK(shows(R"({"id":"s1","grade":"best-effort","grade_problem":"no helper"})",
+              "\n  grade: NOT quiet: no helper\n"));
+  CHECK_FALSE(shows(R"({"id":"s1","grade":"best-effort","grade_problem":""})", "grade"));
+}
+
 TEST_CASE("status shows when nothing is written", "[cli]") {
   const auto first_line = [](const char* fields) {
     const std::string text = cli::describe_sandbox(parse(fields));
@@ -230,6 +240,28 @@ TEST_CASE("the map shows owners as letters", "[cli]") {
         "sandbox threads that may run on each CPU\n"
         "      0,2           2 emulator, 1 vCPU\n"
         "      1             1 vCPU\n");
+}
+
+TEST_CASE("map shows what of the host stays on quiet CPUs, or why it does not leave them",
+          "[cli]") {
+  const auto host_of = [](const std::string& quiet) {
+    const std::string text =
+        cli::describe_node(parse(R"({"shared_pool":"0","cpus":[],"quiet":)" + quiet + '}'));
+    const auto at = text.find("\nthe host");
+    return at == std::string::npos ? "" : text.substr(at + 1);
+  };
+  CHECK(host_of(R"({"wanted":"","cpus":null,"kinds":[],"problem":"no socket"})").empty());
+  CHECK(host_of(R"({"wanted":"4-5","cpus":"4-5","kinds":[],"problem":""})") ==
+        "the host keeps off CPUs 4-5; there may still run\n"
+        "      -             nothing\n");
+  CHECK(host_of(R"({"wanted":"4-5","cpus":"4-5","kinds":[{"kind":"interrupt","left_total":3,
+                    "left":[{"name":"24","cpus":"4","why":"managed"}]}],"problem":""})") ==
+        "the host keeps off CPUs 4-5; there may still run\n"
+        "      4             interrupt 24: managed\n"
+        "      -             interrupt: 2 more\n");
+  CHECK(host_of(R"({"wanted":"4-5","cpus":null,"kinds":[],"problem":"no socket"})") ==
+        "the host does NOT keep off CPUs 4-5\n"
+        "      4-5           no socket\n");
 }
 
 namespace {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/api/quiet.hpp"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "affinity/messages/quiet.hpp"
+
+namespace ka::api {
+namespace {
+
+namespace json = boost::json;
+
+json::object kind_to_json(const policy::QuietKind& kind) {
+  json::array left;
+  for (const policy::QuietRest& rest : kind.left) {
+    left.push_back(
+        {{"name", rest.name}, {"cpus", policy::format_list(rest.cpus)}, {"why", rest.why}});
+  }
+  return {{"kind", kind.kind},
+          {"found", kind.found},
+          {"moved", kind.moved},
+          {"left", std::move(left)},
+          {"left_total", kind.left_total}};
+}
+
+}  // namespace
+
+void add_grade(json::object& sandbox, const line::SandboxView& view) {
+  const bool is_quiet = view.grade && !view.grade->obstacle;
+  sandbox["grade"] = is_quiet ? "quiet" : "best-effort";
+  sandbox["grade_problem"] = view.grade && view.grade->obstacle
+                                 ? messages::obstacle_text(*view.grade->obstacle)
+                                 : std::string();
+}
+
+json::object quiet_to_json(const board::QuietView& quiet) {
+  json::array kinds;
+  json::value cpus;
+  std::string problem = quiet.trouble;
+  if (quiet.state) {
+    for (const policy::QuietKind& kind : quiet.state->kinds) kinds.push_back(kind_to_json(kind));
+    cpus = policy::format_list(quiet.state->cpus);
+    problem = quiet.state->problem;
+  }
+  return {{"wanted", policy::format_list(quiet.wanted)},
+          {"cpus", std::move(cpus)},
+          {"kinds", std::move(kinds)},
+          {"problem", std::move(problem)}};
+}
+
+void add_quiet_gauges(Page& page, const line::Node& node) {
+  const board::QuietView& quiet = node.board.quiet();
+  const auto not_quiet = std::ranges::count_if(
+      quiet.sandboxes, [](const auto& entry) { return entry.second.has_value(); });
+  page.gauge("kata_affinity_sandboxes_not_quiet",
+             "Sandboxes with grade quiet that the host does not keep off.",
+             static_cast<double>(not_quiet));
+  std::map<std::string, double> left;
+  if (quiet.state) {
+    for (const policy::QuietKind& kind : quiet.state->kinds) left[kind.kind] = kind.left_total;
+  }
+  page.labelled(prometheus::MetricType::Gauge, "kata_affinity_quiet_left",
+                "What may still run on CPUs that the host is kept off, by kind.", "kind", left);
+}
+
+}  // namespace ka::api

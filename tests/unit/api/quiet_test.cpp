@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// grade = "quiet" as the API shows it.
+#include <algorithm>
+
+#include "tests/unit/api/scene.hpp"
+
+using namespace ka;
+using namespace ka::tests;
+using policy::plan::NotQuiet;
+using policy::plan::QuietObstacle;
+
+namespace {
+
+/// A pod of grade quiet on CPUs 4-5, and what is known of that grade.
+struct QuietApi : Api {
+  QuietApi() {
+    play_pod();
+    line::Options options = at_home();
+    options.settings.grade = policy::plan::Grade::kQuiet;
+    scene.line().configure(options);
+  }
+
+  void set(std::optional<QuietObstacle> obstacle, std::optional<policy::QuietState> state = {},
+           std::string trouble = {}) {
+    scene.board().set_quiet({.wanted = {4, 5},
+                             .state = std::move(state),
+                             .trouble = std::move(trouble),
+                             .sandboxes = {{"s1", std::move(obstacle)}}});
+  }
+
+  bool counts(const std::string& line) {
+    return call("GET", "/metrics").body.find('\n' + line + '\n') != std::string::npos;
+  }
+
+  /// Severity, text and remedy of what verify finds; empty: nothing.
+  std::string finding() {
+    const json::object report = good("POST", "/v1/verify");
+    for (const json::value& one : report.at("findings").as_array()) {
+      if (one.at("invariant") != "grade") continue;
+      CHECK(report.at("verdict") == "degraded");
+      CHECK(one.at("reason") == "not-quiet");
+      CHECK(one.at("wanted") == "4-5");
+      return std::string(one.at("severity").as_string()) + ": " +
+             std::string(one.at("text").as_string()) + " -> " + text(one.at("remedy"));
+    }
+    return {};
+  }
+};
+
+const policy::QuietState kState{
+    .cpus = {4, 5},
+    .kinds = {{.kind = "unit", .found = 4, .moved = 3, .left = {}, .left_total = 0},
+              {.kind = "interrupt",
+               .found = 30,
+               .moved = 20,
+               .left = {{"24: nvme0q4", {4}, "the kernel manages it"}},
+               .left_total = 2}},
+    .problem = {}};
+
+}  // namespace
+
+TEST_CASE("a quiet sandbox says so, and the node what stays", "[api]") {
+  QuietApi api;
+  api.set(std::nullopt, kState);
+  const json::object sandbox = api.good("GET", "/v1/sandboxes/s1");
+  CHECK(sandbox.at("grade") == "quiet");
+  CHECK(sandbox.at("grade_problem") == "");
+  CHECK(text(api.good("GET", "/v1/node").at("quiet")) ==
+        R"({"wanted":"4-5","cpus":"4-5","kinds":[)"
+        R"({"kind":"unit","found":4,"moved":3,"left":[],"left_total":0},)"
+        R"({"kind":"interrupt","found":30,"moved":20,"left":[{"name":"24: nvme0q4","cpus":"4",)"
+        R"("why":"the kernel manages it"}],"left_total":2}],"problem":""})");
+  CHECK(api.counts("kata_affinity_sandboxes_not_quiet 0"));
+  CHECK(api.counts("kata_affinity_quiet_left{kind=\"interrupt\"} 2"));
+  CHECK(api.counts("kata_affinity_quiet_left{kind=\"unit\"} 0"));
+  CHECK(api.finding().empty());
+}
+
+TEST_CASE("what is not known of the host is not said to be nothing", "[api]") {
+  QuietApi api;
+  api.set(QuietObstacle{NotQuiet::kSilent, "no such socket"}, std::nullopt, "no such socket");
+  CHECK(text(api.good("GET", "/v1/node").at("quiet")) ==
+        R"({"wanted":"4-5","cpus":null,"kinds":[],"problem":"no such socket"})");
+  CHECK(api.counts("kata_affinity_sandboxes_not_quiet 1"));
+  CHECK(api.call("GET", "/metrics").body.find("kata_affinity_quiet_left{") == std::string::npos);
+}
+
+TEST_CASE("an exclusive container that is not quiet is degraded, with reason and remedy", "[api]") {
+  QuietApi api;
+  api.set(QuietObstacle{NotQuiet::kSilent, "no such socket"});
+  const json::object sandbox = api.good("GET", "/v1/sandboxes/s1");
+  CHECK(sandbox.at("grade") == "best-effort");
+  CHECK(sandbox.at("grade_problem") ==
+        "the helper (kata-affinity-helper) does not respond: no such socket");
+  CHECK(api.finding() ==
+        "degraded: container c1 (app) is not quiet: the helper (kata-affinity-helper) does not "
+        "respond: no such socket -> \"systemctl enable --now kata-affinity-helper.socket\"");
+  api.set(QuietObstacle{NotQuiet::kFloor});
+  CHECK(api.finding().find("(quiet_floor)") != std::string::npos);
+  api.good("POST", "/v1/release?id=s1");
+  CHECK(api.finding().empty());
+}
+
+TEST_CASE("a best-effort sandbox has no such finding", "[api]") {
+  Api api;
+  api.play_pod();
+  const json::object sandbox = api.good("GET", "/v1/sandboxes/s1");
+  CHECK(sandbox.at("grade") == "best-effort");
+  CHECK(sandbox.at("grade_problem") == "");
+  CHECK(text(api.good("POST", "/v1/verify").at("findings")).find("\"grade\"") == std::string::npos);
+}
