@@ -18,7 +18,16 @@ from nodelab.paths import INSIDE, PROJECT, SCENARIOS, build_dir
 from nodelab.peers import unpacked
 from nodelab.scenarios import Scenario
 
-_PROGRAMS = ("kata-affinityd", "kata-affinityctl", "containerd-shim-kata-affinity-v2", "kata-affinity-agent", "kata-affinity-reporter", "tiny_vm", "test_model")
+_PROGRAMS = (
+    "kata-affinityd",
+    "kata-affinityctl",
+    "kata-affinity-helper",
+    "containerd-shim-kata-affinity-v2",
+    "kata-affinity-agent",
+    "kata-affinity-reporter",
+    "tiny_vm",
+    "test_model",
+)
 _MANUALS = ("README.md", "docs/use/quick-start.md")  # whose commands are typed
 _LOADER = "ld-linux-x86-64.so.2"
 # A node learns how large its disk is before its payload is made.

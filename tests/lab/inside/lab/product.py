@@ -28,20 +28,24 @@ class Refused(Exception):
 
 
 class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(_SOCKET)
+        self.sock.connect(self._path)
 
 
-def call(method: str, path: str, body: object = None, timeout: float = 60) -> object:
-    """One call of the API; the JSON that it answers."""
-    text = _request(method, path, body, timeout)
+def call(method: str, path: str, body: object = None, timeout: float = 60, socket_path: str = _SOCKET) -> object:
+    """One call of the API of the daemon, or of who else listens at `socket_path`; the JSON that it answers."""
+    text = _request(method, path, body, timeout, socket_path)
     return json.loads(text) if text else None
 
 
-def _request(method: str, path: str, body: object, timeout: float) -> str:
-    connection = _UnixConnection("localhost", timeout=timeout)
+def _request(method: str, path: str, body: object, timeout: float, socket_path: str = _SOCKET) -> str:
+    connection = _UnixConnection(socket_path, timeout)
     try:
         connection.request(method, path, None if body is None else json.dumps(body))
         answer = connection.getresponse()
