@@ -22,11 +22,8 @@ json::object kind_to_json(const policy::QuietKind& kind) {
     left.push_back(
         {{"name", rest.name}, {"cpus", policy::format_list(rest.cpus)}, {"why", rest.why}});
   }
-  return {{"kind", kind.kind},
-          {"found", kind.found},
-          {"moved", kind.moved},
-          {"left", std::move(left)},
-          {"left_total", kind.left_total}};
+  return {{"kind", kind.kind},       {"found", kind.found},           {"moved", kind.moved},
+          {"left", std::move(left)}, {"left_total", kind.left_total}, {"problem", kind.problem}};
 }
 
 }  // namespace
@@ -56,10 +53,11 @@ json::object quiet_to_json(const board::QuietView& quiet) {
 
 void add_quiet_gauges(Page& page, const line::Node& node) {
   const board::QuietView& quiet = node.board.quiet();
-  const auto not_quiet = std::ranges::count_if(
-      quiet.sandboxes, [](const auto& entry) { return entry.second.has_value(); });
+  const auto not_quiet = std::ranges::count_if(quiet.sandboxes, [](const auto& entry) {
+    return entry.second && entry.second->reason != policy::plan::NotQuiet::kNotDedicated;
+  });
   page.gauge("kata_affinity_sandboxes_not_quiet",
-             "Sandboxes with grade quiet that the host does not keep off.",
+             "Sandboxes with grade quiet whose exclusive CPUs the host is not kept off.",
              static_cast<double>(not_quiet));
   std::map<std::string, double> left;
   if (quiet.state) {

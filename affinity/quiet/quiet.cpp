@@ -34,7 +34,7 @@ void Quiet::start() {
 
 void Quiet::refresh() {
   for (auto& [id, refusal] : refusals_) refusal.again = true;
-  if (requested_ && !requested_->empty()) requested_.reset();
+  again_ = requested_ && !requested_->empty();
   follow();
 }
 
@@ -60,7 +60,8 @@ void Quiet::request(const Wants& wants) {
   one_by_one_ &= !std::ranges::all_of(
       claims, [&](const QuietClaim& claim) { return claim.cpus.subset_of(held_); });
   CpuSet cpus = policy::plan::next_request(claims, held_, one_by_one_);
-  if (requested_ == cpus || (cpus.empty() && !requested_ && !has_record())) return;
+  if (cpus.empty() && !requested_ && !has_record()) requested_ = cpus;
+  if (!std::exchange(again_, false) && requested_ == cpus) return;
   std::erase_if(claims, [&](const QuietClaim& claim) { return !claim.cpus.subset_of(cpus); });
   requested_claims_ = std::move(claims);
   requested_ = cpus;

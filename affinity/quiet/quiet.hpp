@@ -66,7 +66,8 @@ class Quiet {
   Client client_;
   bool soon_ = false;
   std::filesystem::path record_;
-  std::optional<policy::CpuSet> requested_;                 ///< absent: it is asked whatever it is
+  std::optional<policy::CpuSet> requested_;  ///< absent: nothing has been asked yet
+  bool again_ = false;                       ///< it is asked once more, also if it is the same
   std::vector<policy::plan::QuietClaim> requested_claims_;  ///< the claims in that
   std::optional<policy::QuietState> state_;  ///< the last answer, unless it does not answer now
   policy::CpuSet held_;                      ///< by the last answer

@@ -67,9 +67,9 @@ TEST_CASE("a quiet sandbox says so, and the node what stays", "[api]") {
   CHECK(sandbox.at("grade_problem") == "");
   CHECK(text(api.good("GET", "/v1/node").at("quiet")) ==
         R"({"wanted":"4-5","cpus":"4-5","kinds":[)"
-        R"({"kind":"unit","found":4,"moved":3,"left":[],"left_total":0},)"
+        R"({"kind":"unit","found":4,"moved":3,"left":[],"left_total":0,"problem":""},)"
         R"({"kind":"interrupt","found":30,"moved":20,"left":[{"name":"24: nvme0q4","cpus":"4",)"
-        R"("why":"the kernel manages it"}],"left_total":2}],"problem":""})");
+        R"("why":"the kernel manages it"}],"left_total":2,"problem":""}],"problem":""})");
   CHECK(api.counts("kata_affinity_sandboxes_not_quiet 0"));
   CHECK(api.counts("kata_affinity_quiet_left{kind=\"interrupt\"} 2"));
   CHECK(api.counts("kata_affinity_quiet_left{kind=\"unit\"} 0"));

@@ -139,6 +139,19 @@ TEST_CASE("nobody asks a helper that has changed nothing to change nothing") {
   CHECK(node.helper->requested().empty());
 }
 
+TEST_CASE("a pod that ends while the helper is away leaves no request behind") {
+  Node node;
+  std::filesystem::remove(node.temp.path() / kRecord);
+  node.hang_up();
+  node.own("a", {2, 3});
+  REQUIRE(node.remove("a"));
+  node.check_drift();
+  node.listen();
+  node.clock.advance(1min);
+  node.run_loop();
+  CHECK(node.helper->requested().back() == "");
+}
+
 TEST_CASE("nothing is asked before the sources have spoken") {
   Node node;
   node.own("a", {2, 3});
