@@ -59,6 +59,12 @@ Result<std::vector<int>> ProcFs::list(const std::filesystem::path& path) {
   return list_numbers(path);
 }
 
+Result<std::string> ProcFs::boot_id() const {
+  auto id = read_file(root_ / "sys/kernel/random/boot_id");
+  if (id && id->ends_with('\n')) id->pop_back();
+  return id;
+}
+
 Result<std::vector<int>> ProcFs::threads(int pid) const {
   return list(root_ / std::to_string(pid) / "task");
 }

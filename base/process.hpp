@@ -35,6 +35,8 @@ class ProcFs {
 
   const std::filesystem::path& root() const { return root_; }
 
+  /// Of the machine's present boot: what /proc tells of processes means nothing after it.
+  Result<std::string> boot_id() const;
   Result<std::vector<int>> processes() const { return list(root_); }
   Result<std::vector<int>> threads(int pid) const;
   Result<ThreadStat> stat(int pid, int tid) const;

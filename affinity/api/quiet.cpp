@@ -61,7 +61,9 @@ void add_quiet_gauges(Page& page, const line::Node& node) {
              static_cast<double>(not_quiet));
   std::map<std::string, double> left;
   if (quiet.state) {
-    for (const policy::QuietKind& kind : quiet.state->kinds) left[kind.kind] = kind.left_total;
+    for (const policy::QuietKind& kind : quiet.state->kinds) {
+      if (kind.problem.empty()) left[kind.kind] = kind.left_total;
+    }
   }
   page.labelled(prometheus::MetricType::Gauge, "kata_affinity_quiet_left",
                 "What may still run on CPUs that the host is kept off, by kind.", "kind", left);

@@ -93,9 +93,8 @@ Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) 
   parts.done("configuration");
   auto books = open_books(*config, *topology, base::ProcFs(options.roots.proc));
   if (!books) return unexpected(books.error());
-  auto boot_id = base::read_file(options.roots.proc / "sys/kernel/random/boot_id");
+  auto boot_id = base::ProcFs(options.roots.proc).boot_id();
   if (!boot_id) return unexpected(boot_id.error());
-  if (boot_id->ends_with('\n')) boot_id->pop_back();
   const auto state_dir = options.state_dir.value_or(config->state_dir);
   for (const auto& directory : {options.roots.run / "kata-affinity", state_dir}) {
     const auto closed = close_to_others(directory, log::Log(config->log_level, clock));

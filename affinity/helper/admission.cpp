@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/helper/admission.hpp"
 
-#include <algorithm>
-
 #include "base/files.hpp"
+#include "policy/plan/quiet.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::helper {
@@ -21,11 +20,6 @@ Result<CpuSet> shared_pool(const std::filesystem::path& file) {
   const auto state = text ? watch::parse_kubelet_state(*text) : unexpected(text.error());
   if (!state) return unexpected(state.error());
   return state->seen.shared_pool.value_or(CpuSet{});
-}
-
-bool has_a_core(const policy::Topology& machine, const CpuSet& kept) {
-  return std::ranges::any_of(
-      kept, [&](int cpu) { return (machine.siblings(cpu) & machine.online()).subset_of(kept); });
 }
 
 }  // namespace
@@ -46,7 +40,7 @@ Result<CpuSet> admit(const policy::Topology& machine, const Limits& limits,
     return base::fail(ErrorCode::kInvalid, "cpus: " + policy::format_list(taken) +
                                                " is kept for the host (quiet_floor)");
   }
-  if (!has_a_core(machine, kept)) {
+  if (!policy::plan::has_core(machine, kept)) {
     return base::fail(ErrorCode::kInvalid, "cpus: the host would have no core left");
   }
   return admitted;

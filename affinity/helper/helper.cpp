@@ -19,6 +19,7 @@
 #include "base/http/server.hpp"
 #include "base/log/log.hpp"
 #include "base/private_directory.hpp"
+#include "base/process.hpp"
 #include "base/rpc/timer.hpp"
 
 namespace ka::helper {
@@ -35,12 +36,6 @@ Result<Limits> read_limits(const Options& options) {
   const auto config = config::load_config(options.config);
   if (!config) return unexpected(config.error());
   return Limits{config->quiet_floor, config->kubelet_state};
-}
-
-Result<std::string> read_boot_id(const Roots& roots) {
-  auto boot_id = base::read_file(roots.proc / "sys/kernel/random/boot_id");
-  if (boot_id && boot_id->ends_with('\n')) boot_id->pop_back();
-  return boot_id;
 }
 
 /// What two helpers record would contradict.
@@ -150,7 +145,7 @@ Result<void> run(const Options& options) {
   }
   const auto lock = own(options.state);
   if (!lock) return unexpected(lock.error());
-  auto boot_id = read_boot_id(options.roots);
+  auto boot_id = base::ProcFs(options.roots.proc).boot_id();
   if (!boot_id) return unexpected(boot_id.error());
   auto machine = host::load_topology(options.topology);
   if (!machine) return unexpected(machine.error());

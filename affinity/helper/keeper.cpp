@@ -33,7 +33,8 @@ void Keeper::adopt() {
   }
   state_.problem = file_.path().string() +
                    ", of what was written to the host: " + records.error().message +
-                   "; nothing is written";
+                   "; nothing is written: remove it and restart the helper (what was changed lasts "
+                   "until the next boot)";
   log_.error("cannot read what an earlier helper wrote; nothing is written",
              {{"file", file_.path().string()}, {"reason", records.error().message}});
 }

@@ -6,7 +6,7 @@
 #include "affinity/helper/mask_files.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/systemd.hpp"
-#include "base/files.hpp"
+#include "policy/facts/quiet.hpp"
 
 namespace ka::helper {
 namespace {
@@ -15,7 +15,6 @@ using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
 
-constexpr const char* kUnits[] = {"system.slice", "user.slice", "init.scope", "machine.slice"};
 /// systemd answers before it has written: how often, and how long in all, that is waited for.
 constexpr std::chrono::milliseconds kPollInterval(5);
 constexpr int kPolls = 400;
@@ -43,7 +42,7 @@ Result<std::vector<HostMask>> Units::read() const {
   const auto possible = read_possible(roots_.sys);
   if (!possible) return unexpected(possible.error());
   std::vector<HostMask> masks;
-  for (const char* unit : kUnits) {
+  for (const char* unit : policy::kHostUnits) {
     auto cpus = read_unit(*mount / unit, *possible);
     if (cpus)
       masks.push_back({unit, unit, *std::move(cpus), {}});

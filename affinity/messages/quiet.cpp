@@ -26,6 +26,8 @@ std::string obstacle_text(const policy::plan::QuietObstacle& obstacle) {
       return "the helper (kata-affinity-helper) can write nothing: " + subject;
     case NotQuiet::kPending:
       return "the helper (kata-affinity-helper) has not responded yet";
+    case NotQuiet::kUnseen:
+      return "the helper (kata-affinity-helper) cannot see all that may run there: " + subject;
     case NotQuiet::kUnitLeft:
       return "services of the host may still run on its CPUs: " + subject;
   }
@@ -49,6 +51,7 @@ std::string remedy_text(const policy::plan::QuietObstacle& obstacle, const std::
       return "systemctl enable --now kata-affinity-helper.socket";
     case NotQuiet::kRefused:
     case NotQuiet::kProblem:
+    case NotQuiet::kUnseen:
       return "journalctl -u kata-affinity-helper";
     case NotQuiet::kUnitLeft:
       return "change AllowedCPUs of that unit (systemctl show -p AllowedCPUs UNIT)";

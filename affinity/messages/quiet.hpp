@@ -8,7 +8,7 @@
 
 namespace ka::messages {
 
-/// "the host would lose the last CPUs that it keeps (quiet_floor)".
+/// "the host would lose CPUs that it always keeps (quiet_floor)".
 std::string obstacle_text(const policy::plan::QuietObstacle& obstacle);
 
 /// A setting or a command; empty: there is none, or another finding has it.

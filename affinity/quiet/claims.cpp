@@ -18,9 +18,6 @@ using policy::plan::NotQuiet;
 using policy::plan::QuietClaim;
 using policy::plan::QuietObstacle;
 
-/// What systemd runs beside kubelet's pods (systemd.special(7)), and kata-affinity-helper limits.
-constexpr std::string_view kUnits[] = {"system.slice", "user.slice", "init.scope", "machine.slice"};
-
 bool has_grade(const line::Options& options) {
   const auto is_quiet = [](const auto& entry) { return entry.second.grade == Grade::kQuiet; };
   return options.settings.grade == Grade::kQuiet ||
@@ -40,7 +37,7 @@ std::string unit_of(const std::string& cgroup, const std::optional<host::Cgroups
   if (!cgroups || cgroup.empty()) return {};
   const auto below = std::filesystem::path(cgroup).lexically_relative(cgroups->mount());
   const std::string first = below.empty() ? "" : below.begin()->string();
-  return std::ranges::count(kUnits, first) > 0 ? first : "";
+  return std::ranges::count(policy::kHostUnits, first) > 0 ? first : "";
 }
 
 /// What the helper need not be asked for; absent: nothing is in its way.

@@ -14,8 +14,13 @@ namespace ka::policy {
 inline constexpr std::string_view kQuietKinds[] = {
     "unit",      "irqbalance",    "new-interrupts", "interrupt",
     "workqueue", "kernel-thread", "receive-queue",  "transmit-queue"};
+/// What systemd runs beside kubelet's pods (systemd.special(7)), and the helper limits.
+inline constexpr const char* kHostUnits[] = {"system.slice", "user.slice", "init.scope",
+                                             "machine.slice"};
 /// The host's units of systemd, and the only kind of which nothing may stay.
 inline constexpr std::string_view kQuietUnits = kQuietKinds[0];
+/// The only kind whose masks need not be seen: what they lead to is seen in the interrupts.
+inline constexpr std::string_view kQuietBalancer = kQuietKinds[1];
 
 /// One thing that may still run on CPUs which the host is kept off.
 struct QuietRest {

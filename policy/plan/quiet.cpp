@@ -9,16 +9,24 @@ namespace {
 
 bool has_floor(const Topology& machine, const CpuSet& kept, const CpuSet& floor) {
   if (!floor.empty()) return (floor & machine.online()).subset_of(kept);
-  return std::ranges::any_of(kept, [&](int cpu) { return machine.siblings(cpu).subset_of(kept); });
+  return has_core(machine, kept);
 }
 
-/// "machine.slice (all its CPUs would go)", for each unit that may run on the CPUs. Units that
-/// cannot be read may.
+/// "interrupt: no such file", for what the helper could not read.
+std::string unseen_in(const QuietState& state) {
+  std::string text;
+  for (const QuietKind& kind : state.kinds) {
+    if (kind.problem.empty() || kind.kind == kQuietBalancer) continue;
+    text += (text.empty() ? "" : ", ") + kind.kind + ": " + kind.problem;
+  }
+  return text;
+}
+
+/// "machine.slice (all its CPUs would go)", for each unit that may run on the CPUs.
 std::string units_on(const CpuSet& cpus, const QuietState& state) {
   std::string text;
   for (const QuietKind& kind : state.kinds) {
     if (kind.kind != kQuietUnits) continue;
-    if (!kind.problem.empty()) return kind.problem;
     for (const QuietRest& rest : kind.left) {
       if (!rest.cpus.intersects(cpus)) continue;
       text += (text.empty() ? "" : ", ") + rest.name + " (" + rest.why + ')';
@@ -28,6 +36,10 @@ std::string units_on(const CpuSet& cpus, const QuietState& state) {
 }
 
 }  // namespace
+
+bool has_core(const Topology& machine, const CpuSet& kept) {
+  return std::ranges::any_of(kept, [&](int cpu) { return machine.siblings(cpu).subset_of(kept); });
+}
 
 std::vector<QuietClaim> claims_beside_floor(const Topology& machine,
                                             const std::vector<QuietClaim>& claims,
@@ -61,6 +73,9 @@ CpuSet next_request(const std::vector<QuietClaim>& claims, const CpuSet& held, b
 std::optional<QuietObstacle> quiet_obstacle(const CpuSet& cpus, const QuietState& state) {
   if (!state.problem.empty()) return QuietObstacle{NotQuiet::kProblem, state.problem};
   if (!cpus.subset_of(state.cpus)) return QuietObstacle{NotQuiet::kPending, {}};
+  if (const std::string unseen = unseen_in(state); !unseen.empty()) {
+    return QuietObstacle{NotQuiet::kUnseen, unseen};
+  }
   if (const std::string units = units_on(cpus, state); !units.empty()) {
     return QuietObstacle{NotQuiet::kUnitLeft, units};
   }

@@ -21,6 +21,9 @@ struct QuietClaim {
   bool operator==(const QuietClaim&) const = default;
 };
 
+/// Whether a whole core is among these CPUs.
+bool has_core(const Topology& machine, const CpuSet& kept);
+
 /// Those of the claims that leave the host its floor, in their order. Of others' CPUs, those that
 /// have all theirs among `held` come first. An empty floor is one core, whichever it is.
 std::vector<QuietClaim> claims_beside_floor(const Topology& machine,
@@ -42,6 +45,7 @@ enum class NotQuiet {
   kSilent,        ///< the helper does not answer: why is in `subject`
   kProblem,       ///< the helper can write nothing: why is in `subject`
   kPending,       ///< the helper has yet to answer
+  kUnseen,        ///< the helper cannot see what may run there: which, and why, in `subject`
   kUnitLeft,      ///< the host's units may still run there: which, and why, in `subject`
 };
 

@@ -134,6 +134,8 @@ void add_kind(const json::value& kind, MapHost& host) {
         {text_of(rest, "cpus"),
          fmt::format("{} {}: {}", name, text_of(rest, "name"), text_of(rest, "why"))});
   }
+  const std::string problem = text_of(kind, "problem");
+  if (!problem.empty()) host.rows.push_back({"", fmt::format("{}: not seen: {}", name, problem)});
   const long long more = number_of(kind, "left_total") - static_cast<long long>(left.size());
   if (more > 0) host.rows.push_back({"", fmt::format("{}: {} more", name, more)});
 }

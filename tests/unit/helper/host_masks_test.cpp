@@ -4,6 +4,7 @@
 
 #include "affinity/helper/record_file.hpp"
 #include "base/files.hpp"
+#include "policy/facts/quiet.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
@@ -55,6 +56,16 @@ using Cpus = std::map<std::string, CpuSet>;
 const CpuSet kAll = CpuSet::range(0, 7);
 
 }  // namespace
+
+TEST_CASE("the kinds are those that the daemon knows, in its order") {
+  const Trees trees;
+  CHECK(std::ranges::equal(trees.all, policy::kQuietKinds, {},
+                           [](const auto& masks) { return masks->kind(); }));
+}
+
+TEST_CASE("a kernel without a mask for workqueues has none") {
+  CHECK(Trees().read("workqueue").empty());
+}
 
 TEST_CASE("interrupts: those with a handler, but for VFIO's") {
   Trees trees;

@@ -70,7 +70,12 @@ TEST_CASE("a sandbox is quiet when the host's units have left its CPUs") {
   state.kinds[0].kind = "interrupt";
   CHECK(quiet_obstacle({4}, state) == std::nullopt);
   state.kinds[0] = {.kind = "unit", .left = {}, .problem = "it takes cgroup v2"};
-  CHECK(quiet_obstacle({2}, state) == QuietObstacle{NotQuiet::kUnitLeft, "it takes cgroup v2"});
+  CHECK(quiet_obstacle({2}, state) == QuietObstacle{NotQuiet::kUnseen, "unit: it takes cgroup v2"});
+  state.kinds[0] = {.kind = "interrupt", .left = {}, .problem = "no descriptors"};
+  CHECK(quiet_obstacle({2}, state) ==
+        QuietObstacle{NotQuiet::kUnseen, "interrupt: no descriptors"});
+  state.kinds[0].kind = "irqbalance";
+  CHECK(quiet_obstacle({2}, state) == std::nullopt);
   state.problem = "no record";
   CHECK(quiet_obstacle({2}, state) == QuietObstacle{NotQuiet::kProblem, "no record"});
 }
