@@ -107,6 +107,7 @@ json::object node_to_json(const line::Node& node, const line::CpuInterruptions& 
           {"sources", sources_to_json(node.board)},
           {"start", start_to_json(node)},
           {"cpus", std::move(cpus)},
+          {"pods", quiet_pods_to_json(node)},
           {"quiet", quiet_to_json(node.board.quiet())},
           {"interruptions", interruptions_to_json(node, interruptions, {})},
           {"topology", documents::to_json(topology)}};

@@ -26,14 +26,33 @@ json::object kind_to_json(const policy::QuietKind& kind) {
           {"left", std::move(left)}, {"left_total", kind.left_total}, {"problem", kind.problem}};
 }
 
+const char* grade_name(bool is_quiet) { return is_quiet ? "quiet" : "best-effort"; }
+
+std::string problem_of(const line::SandboxGrade& grade) {
+  if (grade.obstacle) return messages::obstacle_text(*grade.obstacle);
+  return grade.refused ? messages::obstacle_text(*grade.refused) : std::string();
+}
+
 }  // namespace
 
 void add_grade(json::object& sandbox, const line::SandboxView& view) {
-  const bool is_quiet = view.grade && !view.grade->obstacle;
-  sandbox["grade"] = is_quiet ? "quiet" : "best-effort";
-  sandbox["grade_problem"] = view.grade && view.grade->obstacle
-                                 ? messages::obstacle_text(*view.grade->obstacle)
-                                 : std::string();
+  sandbox["grade"] = grade_name(view.grade && !view.grade->obstacle);
+  sandbox["grade_problem"] = view.grade ? problem_of(*view.grade) : std::string();
+}
+
+json::array quiet_pods_to_json(const line::Node& node) {
+  json::array pods;
+  for (const line::PlainPodView& view : node.graded_pods()) {
+    pods.push_back({{"id", view.pod.id},
+                    {"pod_uid", view.pod.pod_uid},
+                    {"pod_name", view.pod.pod_name},
+                    {"handler", view.pod.handler},
+                    {"cpus", policy::format_list(view.cpus)},
+                    {"released", view.released},
+                    {"grade", grade_name(!view.grade.obstacle)},
+                    {"grade_problem", problem_of(view.grade)}});
+  }
+  return pods;
 }
 
 json::object quiet_to_json(const board::QuietView& quiet) {
@@ -56,9 +75,11 @@ void add_quiet_gauges(Page& page, const line::Node& node) {
   const auto not_quiet = std::ranges::count_if(quiet.sandboxes, [](const auto& entry) {
     return entry.second && entry.second->reason != policy::plan::NotQuiet::kNotDedicated;
   });
-  page.gauge("kata_affinity_sandboxes_not_quiet",
-             "Sandboxes with grade quiet whose exclusive CPUs the host is not kept off.",
-             static_cast<double>(not_quiet));
+  page.gauge(
+      "kata_affinity_sandboxes_not_quiet",
+      "Sandboxes, and pods without a VM, with grade quiet whose exclusive CPUs the host is not "
+      "kept off.",
+      static_cast<double>(not_quiet));
   std::map<std::string, double> left;
   if (quiet.state) {
     for (const policy::QuietKind& kind : quiet.state->kinds) {

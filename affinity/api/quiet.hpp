@@ -13,6 +13,9 @@ namespace ka::api {
 /// Adds the fields `grade` and `grade_problem` to a sandbox.
 void add_grade(boost::json::object& sandbox, const line::SandboxView& view);
 
+/// The pods without a VM that have CPUs of their own and whose grade is quiet.
+boost::json::array quiet_pods_to_json(const line::Node& node);
+
 /// What the host is kept off, and what of it stays.
 boost::json::object quiet_to_json(const board::QuietView& quiet);
 

@@ -18,6 +18,7 @@
 #include "affinity/api/metrics.hpp"
 #include "affinity/api/path.hpp"
 #include "affinity/api/pools.hpp"
+#include "affinity/api/quiet.hpp"
 #include "affinity/api/requests.hpp"
 #include "affinity/api/trial.hpp"
 #include "affinity/line/line.hpp"
@@ -229,6 +230,7 @@ Response Router::list(const Call&) {
   return {.body = body + "],\"version\":" + serialize(boost::json::value(version::number())) +
                   ",\"sources\":" + serialize(sources_to_json(line_.node().board)) +
                   ",\"contests\":" + serialize(contests_to_json(line_.node())) +
+                  ",\"pods\":" + serialize(quiet_pods_to_json(line_.node())) +
                   ",\"start\":" + serialize(start_to_json(line_.node())) + "}\n"};
 }
 

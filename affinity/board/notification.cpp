@@ -67,6 +67,7 @@ constexpr Row kKinds[] = {
     {Kind::kOwnersChanged, "owners-changed", Severity::kInfo},
     {Kind::kQuiet, "quiet", Severity::kInfo},
     {Kind::kNotQuiet, "not-quiet", Severity::kWarning},
+    {Kind::kGradeRefused, "grade-refused", Severity::kWarning},
     {Kind::kGuestWritten, "guest-told", Severity::kInternal},
     {Kind::kGuestChanged, "guest-changed", Severity::kInternal},
     {Kind::kSandboxPlanned, "sandbox-planned", Severity::kInternal},

@@ -63,6 +63,7 @@ enum class NotificationKind {
   kOwnersChanged,
   kQuiet,
   kNotQuiet,
+  kGradeRefused,
   kGuestWritten,    ///< internal: the saved state of the sandbox's guest changed
   kGuestChanged,    ///< internal: the board has another view of the sandbox's guest
   kSandboxPlanned,  ///< internal: a run of the line included the sandbox

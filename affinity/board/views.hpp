@@ -62,7 +62,7 @@ struct QuietView {
   /// Its last answer. Absent: there is none yet, or it does not answer now.
   std::optional<policy::QuietState> state;
   std::string trouble;  ///< why it does not answer; empty: it does, or has not been asked yet
-  /// Of each sandbox whose grade is quiet: why it is best-effort; absent: it is quiet.
+  /// By id, of each pod whose grade is quiet: why it is best-effort; absent: it is quiet.
   std::map<std::string, std::optional<policy::plan::QuietObstacle>, std::less<>> sandboxes;
 };
 

@@ -24,7 +24,7 @@ using Path = std::vector<std::string>;
 
 /// What a pod may set by an annotation.
 std::vector<std::string_view> annotations() {
-  std::vector<std::string_view> names{"environment", kDomainAnnotation};
+  std::vector<std::string_view> names{"environment", kDomainAnnotation, policy::kGradeKey};
   for (const policy::ClassKindInfo& kind : policy::kClassKinds) names.push_back(kind.name);
   return names;
 }
@@ -258,12 +258,12 @@ base::Result<void> check_of_class(const Path& path, const Entry& entry) {
   return unexpected(error_at(at_value ? entry.value_at : entry.key_at, join(path) + ": " + wrong));
 }
 
-/// A namespace that two lists name would have two classes.
+/// A namespace that two lists of managed name would have two classes.
 base::Result<void> check_lists(const Entries& entries) {
   std::map<std::string, std::string> lists;
   for (const auto& [path, entry] : entries) {
     const Key* key = key_of(path);
-    if (key == nullptr || key->type != Type::kNamespaces) continue;
+    if (key == nullptr || key->type != Type::kNamespaces || path[0] != kManaged) continue;
     for (const std::string& name : std::get<std::vector<std::string>>(entry.value)) {
       const auto [known, added] = lists.try_emplace(name, path.back());
       if (added || known->second == path.back()) continue;

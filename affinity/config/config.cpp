@@ -72,6 +72,8 @@ struct Assign {
     config.*member = values.words(key);
   }
   void operator()(SetConfig set) const { set(config, values.text(key)); }
+  void operator()(SetSettingsWords) const {}  // the same
+  void operator()(SetWords set) const { set(config, values.words(key)); }
   void operator()(SetRules set) const { set(config.managed, values.all(key)); }
   void operator()(SetSettings) const {}  // once for each handler: make_settings
 };
@@ -86,6 +88,8 @@ struct Differs {
   }
   bool operator()(SetConfig) const { return false; }  // such are always applied
   bool operator()(SetSettings) const { return false; }
+  bool operator()(SetSettingsWords) const { return false; }
+  bool operator()(SetWords) const { return false; }
   bool operator()(SetRules) const { return false; }  // compared as a whole
 };
 
@@ -93,6 +97,9 @@ Settings make_settings(const Values& values, const Config& config) {
   Settings settings;
   for (const Key& key : kKeys) {
     if (const auto* set = std::get_if<SetSettings>(&key.target)) (*set)(settings, values.text(key));
+    if (const auto* set = std::get_if<SetSettingsWords>(&key.target)) {
+      (*set)(settings, values.words(key));
+    }
   }
   settings.guest.environment_by_annotation = config.allows("environment");
   return settings;
@@ -108,6 +115,7 @@ Config make_config(const Entries& entries) {
     if (path.size() != 3 || is_of_class(path)) continue;  // a handler's
     config.by_handler[path[1]] = make_settings(Values(entries, path[1]), config);
   }
+  config.quiet.by_annotation = config.allows(policy::kGradeKey);
   config.classes = make_classes(entries);
   for (const policy::ClassKindInfo& kind : policy::kClassKinds) {
     if (config.allows(kind.name)) config.classes.by_annotation.insert(kind.kind);

@@ -17,6 +17,7 @@
 #include "base/log/log.hpp"
 #include "policy/facts/role.hpp"
 #include "policy/managed/rules.hpp"
+#include "policy/plan/quiet.hpp"
 #include "policy/plan/resource_classes.hpp"
 #include "policy/plan/settings.hpp"
 
@@ -52,7 +53,7 @@ struct Config {
   bool libvirt_config = false;
   std::vector<std::string> allow_annotations;
   std::chrono::seconds drift_check{};
-  policy::CpuSet quiet_floor;  ///< empty: the default
+  policy::plan::QuietRules quiet;
   std::filesystem::path helper_socket;
   std::string real_shim;  ///< a name, or an absolute path
   /// What was read: the main file and its drop-ins, in the order of merging. Empty: no file has an
@@ -94,13 +95,16 @@ using policy::plan::Settings;
 /// Sets what a valid value means; a flag is "true" or "false".
 using SetConfig = void (*)(Config&, const std::string&);
 using SetSettings = void (*)(Settings&, const std::string&);
+/// The words of an array.
+using SetSettingsWords = void (*)(Settings&, const std::vector<std::string>&);
+using SetWords = void (*)(Config&, const std::vector<std::string>&);
 using policy::managed::Rules;
 /// Words of an array; of a value that is none, the one word that it is.
 using SetRules = void (*)(Rules&, const std::vector<std::string>&);
 /// Where a value goes. Only what goes to the settings of plans can differ between handlers.
 using Target = std::variant<bool Config::*, std::string Config::*, std::filesystem::path Config::*,
                             std::chrono::seconds Config::*, std::vector<std::string> Config::*,
-                            SetConfig, SetSettings, SetRules>;
+                            SetConfig, SetSettings, SetSettingsWords, SetWords, SetRules>;
 
 struct Key {
   std::string_view name;  ///< "managed.KEY" stands in [affinity.managed]
@@ -112,13 +116,20 @@ struct Key {
   std::string_view doc;  ///< one sentence
 
   /// It is allowed in [affinity.handler.NAME].
-  constexpr bool per_sandbox() const { return std::holds_alternative<SetSettings>(target); }
+  constexpr bool per_sandbox() const {
+    return std::holds_alternative<SetSettings>(target) ||
+           std::holds_alternative<SetSettingsWords>(target);
+  }
 };
 
 /// Own housekeeping of a role; none for "".
 template <policy::Role kRole>
 void set_housekeeping(Settings& settings, const std::string& text) {
   if (!text.empty()) settings.housekeeping_by_role[kRole] = *documents::parse_housekeeping(text);
+}
+
+inline policy::plan::Grade parse_grade(std::string_view word) {
+  return word == "quiet" ? policy::plan::Grade::kQuiet : policy::plan::Grade::kBestEffort;
 }
 
 template <policy::CpuSet Rules::* kMember>
@@ -183,15 +194,24 @@ inline constexpr Key kKeys[] = {
      },
      "lift: remove the CFS quota from an exclusive container's cgroup in the guest."},
     {"grade", Type::kChoice, "best-effort", "best-effort quiet", Reload::kApplied,
-     [](Settings& settings, const std::string& text) {
-       settings.grade =
-           text == "quiet" ? policy::plan::Grade::kQuiet : policy::plan::Grade::kBestEffort;
-     },
+     [](Settings& settings, const std::string& text) { settings.grade = parse_grade(text); },
      "quiet: the host's services, interrupts, workqueues and movable kernel threads leave the CPUs "
-     "of dedicated vCPUs; requires kata-affinity-helper. best-effort: they may run there."},
+     "of dedicated vCPUs, and those of exclusive containers without a VM; requires "
+     "kata-affinity-helper. best-effort: they may run there."},
+    {"allow_grades", Type::kWords, "", "best-effort quiet", Reload::kApplied,
+     [](Settings& settings, const std::vector<std::string>& words) {
+       for (const std::string& word : words) settings.allow_grades.insert(parse_grade(word));
+     },
+     "Grades that pods may request by annotation kata-affinity.io/grade, where allow_annotations "
+     "lists grade."},
+    {"quiet_namespaces", Type::kNamespaces, "", "", Reload::kApplied,
+     [](Config& config, const std::vector<std::string>& words) {
+       config.quiet.namespaces = {words.begin(), words.end()};
+     },
+     "Namespaces whose pods have grade quiet, whatever the grade of their handler is."},
     {"quiet_floor", Type::kCpus, "", "", Reload::kApplied,
      [](Config& config, const std::string& text) {
-       config.quiet_floor = policy::parse_list<policy::CpuTag>(text).value_or(policy::CpuSet{});
+       config.quiet.floor = policy::parse_list<policy::CpuTag>(text).value_or(policy::CpuSet{});
      },
      "CPUs that grade = quiet never takes from the host. Empty: the shared pool, or one core where "
      "it is empty."},
@@ -252,7 +272,8 @@ inline constexpr Key kKeys[] = {
     {"libvirt_config", Type::kFlag, "false", "", Reload::kNextStart, &Config::libvirt_config,
      "true: also write pins to the domain's persistent configuration."},
     {"allow_annotations", Type::kNames, "", "", Reload::kApplied, &Config::allow_annotations,
-     "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain. "
+     "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain, "
+     "grade. "
      "Resource classes that they may choose: scheduling-class, blockioclass."},
     {"drift_check", Type::kSeconds, "10", "", Reload::kApplied, &Config::drift_check,
      "Seconds between checks for masks that another program changed."},

@@ -60,7 +60,7 @@ constexpr const char* kSys = "/sys";
 line::Options to_line_options(const config::Config& config) {
   return {.enable = config.enable,
           .observe = config.mode == config::Mode::kObserve,
-          .quiet_floor = config.quiet_floor,
+          .quiet = config.quiet,
           .settings = config.defaults,
           .by_handler = {config.by_handler.begin(), config.by_handler.end()},
           .classes = config.classes};

@@ -5,8 +5,16 @@
 #include <boost/json/value.hpp>
 
 namespace ka::documents {
+namespace {
 
-void read_class_annotations(base::Fields& fields, policy::ClassAnnotations& annotations) {
+constexpr const char* kWhatTheyName =
+    "must name classes by annotations such as scheduling-class.resource-policy.nri.io, or a grade "
+    "by kata-affinity.io/grade";
+
+}  // namespace
+
+void read_annotations(base::Fields& fields, policy::ClassAnnotations& classes,
+                      policy::GradeRequest& grade) {
   const boost::json::value* value = fields.find("annotations");
   if (value == nullptr) return;
   if (!value->is_object()) return fields.reject("annotations", "must be an object");
@@ -17,18 +25,24 @@ void read_class_annotations(base::Fields& fields, policy::ClassAnnotations& anno
   policy::ClassAnnotations read;
   for (const auto& [key, name] : object) {
     const bool is_name = name.is_string() && base::is_printable(name.get_string(), base::kMaxName);
+    if (key == policy::kGradeAnnotation && is_name) {
+      grade = policy::parse_grade_request(name.get_string());
+      continue;
+    }
     if (!policy::is_class_request(key) || !base::is_printable(key, base::kMaxName) || !is_name) {
-      return fields.reject("annotations", "must name classes by annotations such as " +
-                                              std::string(policy::kClassKinds[0].annotation));
+      return fields.reject("annotations", kWhatTheyName);
     }
     read[key] = std::string(name.get_string());
   }
-  annotations = std::move(read);
+  classes = std::move(read);
 }
 
-boost::json::object to_json(const policy::ClassAnnotations& annotations) {
+boost::json::object to_json(const policy::ClassAnnotations& classes, policy::GradeRequest grade) {
   boost::json::object object;
-  for (const auto& [key, name] : annotations) object[key] = name;
+  for (const auto& [key, name] : classes) object[key] = name;
+  if (grade != policy::GradeRequest::kNone) {
+    object[policy::kGradeAnnotation] = policy::grade_request_name(grade);
+  }
   return object;
 }
 

@@ -6,15 +6,17 @@
 #include <boost/json/fwd.hpp>
 
 #include "base/json/json.hpp"
+#include "policy/facts/grade.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/resource_class.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::documents {
 
-/// The field "annotations": those that ask for resource classes, and no others.
-void read_class_annotations(base::Fields& fields, policy::ClassAnnotations& annotations);
-boost::json::object to_json(const policy::ClassAnnotations& annotations);
+/// The field "annotations": those that ask for resource classes or a grade, and no others.
+void read_annotations(base::Fields& fields, policy::ClassAnnotations& classes,
+                      policy::GradeRequest& grade);
+boost::json::object to_json(const policy::ClassAnnotations& classes, policy::GradeRequest grade);
 
 /// Reads what is known of a pod beside its id into anything that has those fields (a PodSeen, a
 /// PodRecord); what is absent stays as it is. A VMM is named by its number, without a start time.
@@ -29,7 +31,7 @@ void read_pod_fields(base::Fields& fields, Pod& pod) {
   fields.read("qmp_socket", pod.qmp_socket);
   fields.read("agent", pod.agent, base::kMaxName);
   fields.read("domain", pod.domain, base::kMaxName);
-  read_class_annotations(fields, pod.class_annotations);
+  read_annotations(fields, pod.class_annotations, pod.requested_grade);
 }
 
 /// What only the shim proxy knows of a pod; itself by its number.

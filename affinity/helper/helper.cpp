@@ -35,7 +35,7 @@ constexpr int kMostRetries = 30;  ///< of --restore
 Result<Limits> read_limits(const Options& options) {
   const auto config = config::load_config(options.config);
   if (!config) return unexpected(config.error());
-  return Limits{config->quiet_floor, config->kubelet_state};
+  return Limits{config->quiet.floor, config->kubelet_state};
 }
 
 /// What two helpers record would contradict.

@@ -48,6 +48,10 @@ std::string title_of(const policy::plan::ContainerIsolation& container) {
   return container.container + (container.name.empty() ? "" : " (" + container.name + ')');
 }
 
+std::string pod_title(const policy::ledger::PodRecord& pod) {
+  return "pod " + (pod.pod_name.empty() ? pod.id : pod.pod_name);
+}
+
 Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsolation& container,
                    const policy::plan::NotIsolated& obstacle) {
   return {
@@ -258,6 +262,38 @@ void collect_grade(const std::string& sandbox,
          "container " + title_of(container) + " is not quiet: " + messages::obstacle_text(obstacle),
          "not-quiet",
          messages::remedy_text(obstacle, sandbox)});
+  }
+}
+
+void collect_refused(const policy::ledger::PodRecord& pod,
+                     const policy::plan::QuietObstacle& refused, VerifyReport& report) {
+  const std::string title = pod_title(pod);
+  report.findings.push_back({.severity = Severity::kNote,
+                             .invariant = "grade",
+                             .sandbox = pod.vmm ? pod.id : std::string(),
+                             .subject = title,
+                             .wanted = {},
+                             .actual = {},
+                             .text = title + ": " + messages::obstacle_text(refused),
+                             .reason = "grade-refused",
+                             .remedy = messages::remedy_text(refused, pod.id)});
+}
+
+void collect_grades(const std::vector<PlainPodView>& pods, VerifyReport& report) {
+  for (const PlainPodView& view : pods) {
+    const SandboxGrade& grade = view.grade;
+    if (grade.refused) collect_refused(view.pod, *grade.refused, report);
+    if (view.released || !grade.obstacle || grade.is_by_configuration()) continue;
+    const std::string title = pod_title(view.pod);
+    report.findings.push_back({Severity::kDegraded,
+                               "grade",
+                               {},
+                               title,
+                               view.cpus,
+                               {},
+                               title + " is not quiet: " + messages::obstacle_text(*grade.obstacle),
+                               "not-quiet",
+                               messages::remedy_text(*grade.obstacle, view.pod.id)});
   }
 }
 

@@ -66,6 +66,13 @@ void collect_grade(const std::string& sandbox,
                    const std::vector<policy::plan::ContainerIsolation>& containers,
                    const policy::plan::QuietObstacle& obstacle, VerifyReport& report);
 
+/// The grade that a pod requests and does not get.
+void collect_refused(const policy::ledger::PodRecord& pod,
+                     const policy::plan::QuietObstacle& refused, VerifyReport& report);
+
+/// Both of pods without a VM.
+void collect_grades(const std::vector<PlainPodView>& pods, VerifyReport& report);
+
 /// Who owns which CPU is not known yet: nothing that is held against it is certain.
 void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report);
 

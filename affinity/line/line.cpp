@@ -138,6 +138,7 @@ void Line::add_or_remove_sandbox(const std::string& pod) {
     node_.sandboxes.add(*record);
   } else {
     node_.sandboxes.remove(pod);
+    node_.released_pods.erase(pod);
     unplaced_.erase(pod);
   }
 }
@@ -234,6 +235,7 @@ Outcome Line::reconcile(Sandbox& sandbox) {
 
 Outcome Line::reconcile_all() {
   node_.registry.dismiss_lost_state();
+  for (const std::string& id : Ids(node_.released_pods)) set_pod_released(id, false);
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     sandbox->set_released(false);
     sandbox->retry_refused();
@@ -250,9 +252,32 @@ Outcome Line::release(Sandbox& sandbox) {
 
 Outcome Line::release_all() {
   for (Sandbox* sandbox : node_.sandboxes.all()) sandbox->set_released(true);
+  for (const PlainPodView& view : node_.graded_pods()) {
+    if (!view.grade.is_by_configuration()) set_pod_released(view.pod.id, true);
+  }
   node_.board.notify(NotificationKind::kReleased, {},
                      "all threads have the masks they would have without kata-affinity");
   return run_and_follow_up(node_.sandboxes.all());
+}
+
+Outcome Line::release_pod(const std::string& id) {
+  set_pod_released(id, true);
+  node_.board.notify(NotificationKind::kReleased, id, "the host may use its CPUs");
+  return run_and_follow_up({});
+}
+
+Outcome Line::reconcile_pod(const std::string& id) {
+  set_pod_released(id, false);
+  return run_and_follow_up({});
+}
+
+void Line::set_pod_released(const std::string& id, bool released) {
+  if (released) {
+    node_.released_pods.insert(id);
+  } else {
+    node_.released_pods.erase(id);
+  }
+  node_.registry.save(id);
 }
 
 Outcome Line::configure(Options options) {

@@ -87,6 +87,10 @@ class Line {
   Outcome release(Sandbox& sandbox);
   Outcome release_all();
 
+  /// The same of a pod without a VM, of which nothing is placed: the host's grade on its CPUs.
+  Outcome reconcile_pod(const std::string& id);
+  Outcome release_pod(const std::string& id);
+
   /// New settings (a reload): plans everything again.
   Outcome configure(Options options);
   /// The machine changed (CPU hot-plug): plans everything again.
@@ -113,6 +117,7 @@ class Line {
   Outcome repair(const Affected& sandboxes, Trigger trigger = Trigger::kCheck);
   int report_drift(const Affected& sandboxes, Trigger trigger);
   void add_or_remove_sandbox(const std::string& pod);
+  void set_pod_released(const std::string& id, bool released);
 
   // Events (events.cpp).
   Changes fold(const std::vector<policy::ledger::Event>& events);

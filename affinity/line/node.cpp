@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "affinity/line/plain_pods.hpp"
 #include "affinity/line/sandbox.hpp"
 
 namespace ka::line {
@@ -20,13 +21,10 @@ const policy::plan::SandboxPlan& plan_or_none(const Sandbox& sandbox) {
   return sandbox.plan() == nullptr ? kNoPlan : *sandbox.plan();
 }
 
-/// What is known of its grade; absent where that is best-effort.
-std::optional<SandboxGrade> grade_of(const board::QuietView& quiet, const std::string& id,
-                                     const policy::plan::Settings& settings) {
-  if (settings.grade != policy::plan::Grade::kQuiet) return std::nullopt;
-  const auto known = quiet.sandboxes.find(id);
-  return known == quiet.sandboxes.end() ? SandboxGrade{policy::plan::QuietObstacle{}}
-                                        : SandboxGrade{known->second};
+/// Runtimes do not name the handler of pods without a RuntimeClass.
+const std::string& handler_of(const policy::ledger::PodRecord& pod) {
+  static const std::string kPlain = "runc";
+  return pod.handler.empty() && is_plain(pod) ? kPlain : pod.handler;
 }
 
 }  // namespace
@@ -79,8 +77,39 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       sandbox->interrupts().views(),
       sandbox->isolation().containers(),
       sandbox->classes().view(),
-      grade_of(board.quiet(), sandbox->id(), settings_for(*pod)),
+      known_grade(*pod),
       std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count()};
+}
+
+std::vector<PlainPodView> Node::graded_pods() const {
+  std::vector<PlainPodView> pods;
+  for (const auto& [id, pod] : ledger().pods()) {
+    auto grade = is_plain(pod) ? known_grade(pod) : std::nullopt;
+    if (!grade) continue;
+    policy::CpuSet cpus = own_cpus(pod, ledger());
+    if (cpus.empty()) continue;
+    pods.push_back({pod, std::move(cpus), is_given_back(pod), *std::move(grade)});
+  }
+  return pods;
+}
+
+const policy::ledger::PodRecord* Node::find_quiet_pod(std::string_view id) const {
+  const policy::ledger::PodRecord* pod = registry.find(id);
+  const bool is_one = pod != nullptr && is_plain(*pod) &&
+                      grade_for(*pod).grade == policy::plan::Grade::kQuiet &&
+                      !own_cpus(*pod, ledger()).empty();
+  return is_one ? pod : nullptr;
+}
+
+std::optional<SandboxGrade> Node::known_grade(const policy::ledger::PodRecord& pod) const {
+  const policy::plan::PodGrade own = grade_for(pod);
+  const bool is_quiet = own.grade == policy::plan::Grade::kQuiet;
+  if (!is_quiet && !own.refused) return std::nullopt;
+  if (!is_quiet) return SandboxGrade{own.refused, own.refused};
+  const auto& verdicts = board.quiet().sandboxes;
+  const auto known = verdicts.find(pod.id);
+  return SandboxGrade{known == verdicts.end() ? policy::plan::QuietObstacle{} : known->second,
+                      own.refused};
 }
 
 const policy::ledger::PodRecord& Node::pod_of(const Sandbox& sandbox) const {
@@ -88,8 +117,22 @@ const policy::ledger::PodRecord& Node::pod_of(const Sandbox& sandbox) const {
 }
 
 const policy::plan::Settings& Node::settings_for(const policy::ledger::PodRecord& pod) const {
-  const auto found = options.by_handler.find(pod.handler);
+  const auto found = options.by_handler.find(handler_of(pod));
   return found == options.by_handler.end() ? options.settings : found->second;
+}
+
+bool Node::has_grades() const {
+  const auto may_be = [this](const policy::plan::Settings& settings) {
+    return policy::plan::may_be_quiet(settings, options.quiet);
+  };
+  return may_be(options.settings) || !options.quiet.namespaces.empty() ||
+         std::ranges::any_of(options.by_handler,
+                             [&](const auto& entry) { return may_be(entry.second); });
+}
+
+policy::plan::PodGrade Node::grade_for(const policy::ledger::PodRecord& pod) const {
+  return policy::plan::grade_of({pod.pod_name, pod.requested_grade, settings_for(pod)},
+                                options.quiet);
 }
 
 /// A CPU that two containers own is nobody's to use until one gives it up, also within a pod.
@@ -108,6 +151,10 @@ bool Node::is_given_back(const Sandbox& sandbox) const {
   return !options.enable || sandbox.released();
 }
 
+bool Node::is_given_back(const policy::ledger::PodRecord& pod) const {
+  return !options.enable || released_pods.contains(pod.id);
+}
+
 ProbeContext Node::probe(base::ThreadStats& stats) const {
   return {roots, proc, cgroups, calls, stats, topology.online()};
 }
@@ -117,7 +164,8 @@ std::optional<state::Saved> Node::describe(const std::string& id) const {
   const policy::ledger::PodRecord* pod = registry.find(id);
   if (pod == nullptr) return std::nullopt;
   const Sandbox* sandbox = sandboxes.find(id);
-  return sandbox == nullptr ? state::Saved{.pod = *pod} : sandbox->saved(*pod);
+  if (sandbox != nullptr) return sandbox->saved(*pod);
+  return state::Saved{.pod = *pod, .released = released_pods.contains(id)};
 }
 
 }  // namespace ka::line

@@ -20,6 +20,7 @@
 #include "base/thread_stats.hpp"
 #include "policy/facts/topology.hpp"
 #include "policy/ledger/ledger.hpp"
+#include "policy/plan/quiet.hpp"
 #include "policy/plan/resource_classes.hpp"
 #include "policy/plan/settings.hpp"
 #include "vmm/facts/facts.hpp"
@@ -31,9 +32,9 @@ struct ProbeContext;
 
 /// Node-wide settings.
 struct Options {
-  bool enable = true;               ///< false: every thread is released
-  bool observe = false;             ///< plan and report, write nothing
-  policy::CpuSet quiet_floor = {};  ///< what grade = "quiet" leaves the host; empty: the default
+  bool enable = true;    ///< false: every thread is released
+  bool observe = false;  ///< plan and report, write nothing
+  policy::plan::QuietRules quiet = {};
   policy::plan::Settings settings;
   /// Per runtime handler, in place of `settings`.
   std::map<std::string, policy::plan::Settings, std::less<>> by_handler;
@@ -62,12 +63,24 @@ class Node {
   /// Absent: no such VM sandbox.
   std::optional<SandboxView> view(std::string_view sandbox) const;
 
+  /// Pods without a VM that have CPUs of their own, by id: those whose grade is quiet, or which
+  /// request one that they do not get.
+  std::vector<PlainPodView> graded_pods() const;
+  /// One of them whose grade is quiet; null: it is none.
+  const policy::ledger::PodRecord* find_quiet_pod(std::string_view id) const;
+
   const policy::ledger::PodRecord& pod_of(const Sandbox& sandbox) const;
   const policy::plan::Settings& settings_for(const policy::ledger::PodRecord& pod) const;
+  /// A pod of any runtime has grade quiet, or may have it.
+  bool has_grades() const;
+  /// By its annotation, its namespace, its handler or the node.
+  policy::plan::PodGrade grade_for(const policy::ledger::PodRecord& pod) const;
   /// CPUs that the sandbox must not use: containers of other pods own them.
   policy::CpuSet foreign_to(const Sandbox& sandbox) const;
   /// Its threads get the masks they would have without us.
   bool is_given_back(const Sandbox& sandbox) const;
+  /// The same of a pod without a VM: the host may use its CPUs.
+  bool is_given_back(const policy::ledger::PodRecord& pod) const;
   ProbeContext probe(base::ThreadStats& stats) const;
 
   policy::Topology topology;
@@ -81,9 +94,11 @@ class Node {
   board::Board& board;
   const base::Clock& clock;
   Sandboxes sandboxes;
+  Ids released_pods;                  ///< pods without a VM that an operator released
   std::optional<board::Cause> cause;  ///< while events are handled
 
  private:
+  std::optional<SandboxGrade> known_grade(const policy::ledger::PodRecord& pod) const;
   std::optional<state::Saved> describe(const std::string& pod) const;
 };
 

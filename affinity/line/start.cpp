@@ -25,6 +25,7 @@ Outcome Line::adopt() {
 void Line::adopt_one(const state::Saved& saved) {
   if (!is_adoptable(saved.pod)) return node_.registry.drop_state(saved.pod.id);
   unfinished_.insert(saved.pod.id);
+  if (!saved.pod.vmm && saved.released) node_.released_pods.insert(saved.pod.id);
   if (!node_.registry.restore(saved) || !saved.pod.vmm) return;
   node_.sandboxes.restore(saved);
   node_.board.notify(NotificationKind::kSandboxAdopted, saved.pod.id,

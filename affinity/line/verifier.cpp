@@ -59,6 +59,7 @@ VerifyReport Verifier::verify() {
   report_ = {};
   dedicated_.clear();
   for (const auto& [id, sandbox] : node_.sandboxes) check(*sandbox);
+  collect_grades(node_.graded_pods(), report_);
   collect_start(node_.registry.gate(), report_);
   collect_contests(node_.registry.contests(), report_);
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {
@@ -148,8 +149,11 @@ void Verifier::check_plan(const Sandbox& sandbox) {
 /// As the helper last reported it: after a change, and after each check for drift.
 void Verifier::check_grade(const Sandbox& sandbox) {
   const auto view = node_.view(sandbox.id());
-  if (!view || !view->grade || !view->grade->obstacle) return;
-  collect_grade(sandbox.id(), view->isolation, *view->grade->obstacle, report_);
+  if (!view || !view->grade) return;
+  const SandboxGrade& grade = *view->grade;
+  if (grade.refused) collect_refused(view->pod, *grade.refused, report_);
+  if (!grade.obstacle || grade.is_by_configuration()) return;
+  collect_grade(sandbox.id(), view->isolation, *grade.obstacle, report_);
 }
 
 void Verifier::collect_dedicated(const Sandbox& sandbox) {

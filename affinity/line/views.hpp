@@ -84,9 +84,21 @@ struct ClassView {
   IoWeightView io_weight;
 };
 
-/// Of a sandbox whose grade is quiet.
+/// Of a pod whose grade is quiet, or that requests a grade which it does not get.
 struct SandboxGrade {
   std::optional<policy::plan::QuietObstacle> obstacle;  ///< absent: it is quiet
+  std::optional<policy::plan::QuietObstacle> refused;   ///< its request; else absent
+
+  /// Best-effort because of what is configured for it.
+  bool is_by_configuration() const { return refused && obstacle == refused; }
+};
+
+/// A pod without a VM that has CPUs of its own and such a grade.
+struct PlainPodView {
+  const policy::ledger::PodRecord& pod;
+  policy::CpuSet cpus;
+  bool released = false;
+  SandboxGrade grade;
 };
 
 struct SandboxView {
@@ -113,7 +125,7 @@ struct SandboxView {
   /// Of each exclusive container that has not exited, by id.
   const std::vector<policy::plan::ContainerIsolation>& isolation;
   const ClassView& classes;
-  std::optional<SandboxGrade> grade;  ///< absent: best-effort by configuration
+  std::optional<SandboxGrade> grade;  ///< absent: best-effort, as configured
   std::int64_t now = 0;               ///< seconds of the monotonic clock, as pins end by it
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }

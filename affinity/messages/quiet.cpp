@@ -9,13 +9,13 @@ std::string obstacle_text(const policy::plan::QuietObstacle& obstacle) {
   const std::string& subject = obstacle.subject;
   switch (obstacle.reason) {
     case NotQuiet::kReleased:
-      return "the sandbox is released";
+      return "it is released";
     case NotQuiet::kObserved:
       return "mode is \"observe\", nothing is written";
     case NotQuiet::kNotDedicated:
       return "none of its vCPUs has a CPU of its own";
     case NotQuiet::kOwnUnit:
-      return "its VMM runs in " + subject + ", which cannot leave its CPUs";
+      return "it runs in " + subject + ", which cannot leave its CPUs";
     case NotQuiet::kFloor:
       return "the host would lose CPUs that it always keeps (quiet_floor)";
     case NotQuiet::kRefused:
@@ -30,6 +30,11 @@ std::string obstacle_text(const policy::plan::QuietObstacle& obstacle) {
       return "the helper (kata-affinity-helper) cannot see all that may run there: " + subject;
     case NotQuiet::kUnitLeft:
       return "services of the host may still run on its CPUs: " + subject;
+    case NotQuiet::kNotAllowed:
+      return "its annotation requests " + subject +
+             ", which allow_annotations or allow_grades does not allow";
+    case NotQuiet::kNoGrade:
+      return "its annotation names an unknown grade";
   }
   return {};
 }
@@ -44,7 +49,7 @@ std::string remedy_text(const policy::plan::QuietObstacle& obstacle, const std::
     case NotQuiet::kPending:
       return {};
     case NotQuiet::kOwnUnit:
-      return "start the VM outside system.slice, user.slice, init.scope and machine.slice";
+      return "start it outside system.slice, user.slice, init.scope and machine.slice";
     case NotQuiet::kFloor:
       return "a smaller quiet_floor, or fewer exclusive CPUs on this node";
     case NotQuiet::kSilent:
@@ -55,6 +60,10 @@ std::string remedy_text(const policy::plan::QuietObstacle& obstacle, const std::
       return "journalctl -u kata-affinity-helper";
     case NotQuiet::kUnitLeft:
       return "change AllowedCPUs of that unit (systemctl show -p AllowedCPUs UNIT)";
+    case NotQuiet::kNotAllowed:
+      return "allow_annotations = [\"grade\"], allow_grades = [\"" + obstacle.subject + "\"]";
+    case NotQuiet::kNoGrade:
+      return "kata-affinity.io/grade: quiet, or best-effort";
   }
   return {};
 }

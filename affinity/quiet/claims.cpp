@@ -18,12 +18,6 @@ using policy::plan::NotQuiet;
 using policy::plan::QuietClaim;
 using policy::plan::QuietObstacle;
 
-bool has_grade(const line::Options& options) {
-  const auto is_quiet = [](const auto& entry) { return entry.second.grade == Grade::kQuiet; };
-  return options.settings.grade == Grade::kQuiet ||
-         std::ranges::any_of(options.by_handler, is_quiet);
-}
-
 CpuSet dedicated_cpus(const policy::plan::SandboxPlan& plan) {
   CpuSet cpus;
   for (const policy::plan::VcpuPlan& vcpu : plan.vcpus) {
@@ -32,10 +26,8 @@ CpuSet dedicated_cpus(const policy::plan::SandboxPlan& plan) {
   return cpus;
 }
 
-/// Which of the units a cgroup is in; empty: none.
-std::string unit_of(const std::string& cgroup, const std::optional<host::Cgroups>& cgroups) {
-  if (!cgroups || cgroup.empty()) return {};
-  const auto below = std::filesystem::path(cgroup).lexically_relative(cgroups->mount());
+/// Which of the units a cgroup is in, by its path below the mount; empty: none.
+std::string unit_of(const std::filesystem::path& below) {
   const std::string first = below.empty() ? "" : below.begin()->string();
   return std::ranges::count(policy::kHostUnits, first) > 0 ? first : "";
 }
@@ -46,25 +38,48 @@ std::optional<QuietObstacle> bar(const line::SandboxView& view, const CpuSet& cp
   if (view.released) return QuietObstacle{NotQuiet::kReleased};
   if (view.observed) return QuietObstacle{NotQuiet::kObserved};
   if (cpus.empty()) return QuietObstacle{NotQuiet::kNotDedicated};
-  const std::string unit = unit_of(view.cgroup, cgroups);
+  if (!cgroups || view.cgroup.empty()) return std::nullopt;
+  const auto below = std::filesystem::path(view.cgroup).lexically_relative(cgroups->mount());
+  const std::string unit = unit_of(below);
   if (!unit.empty()) return QuietObstacle{NotQuiet::kOwnUnit, unit};
   return std::nullopt;
 }
 
-void add(const line::Node& node, const std::string& id, Wants& wants) {
-  const auto view = node.view(id);
-  if (!view || view->settings.grade != Grade::kQuiet) return;
-  CpuSet cpus = dedicated_cpus(view->plan);
-  if (auto obstacle = bar(*view, cpus, node.cgroups)) {
-    wants.barred[id] = std::move(obstacle);
+/// kubelet's cgroups are in no such unit, and are not reported: those that are, an operator names.
+std::optional<QuietObstacle> bar(const line::PlainPodView& view, bool observes) {
+  if (view.released) return QuietObstacle{NotQuiet::kReleased};
+  if (observes) return QuietObstacle{NotQuiet::kObserved};
+  const std::string unit = unit_of(std::filesystem::path(view.pod.cgroup).relative_path());
+  if (!unit.empty()) return QuietObstacle{NotQuiet::kOwnUnit, unit};
+  return std::nullopt;
+}
+
+void add(std::string id, CpuSet cpus, std::optional<QuietObstacle> obstacle, Wants& wants) {
+  if (obstacle) {
+    wants.barred[std::move(id)] = std::move(obstacle);
   } else {
-    wants.claims.push_back({id, std::move(cpus)});
+    wants.claims.push_back({std::move(id), std::move(cpus)});
+  }
+}
+
+void add_sandbox(const line::Node& node, const std::string& id, Wants& wants) {
+  const auto view = node.view(id);
+  if (!view || node.grade_for(view->pod).grade != Grade::kQuiet) return;
+  CpuSet cpus = dedicated_cpus(view->plan);
+  auto obstacle = bar(*view, cpus, node.cgroups);
+  add(id, std::move(cpus), std::move(obstacle), wants);
+}
+
+void add_plain_pods(const line::Node& node, Wants& wants) {
+  for (line::PlainPodView& view : node.graded_pods()) {
+    if (view.grade.is_by_configuration()) continue;
+    add(view.pod.id, std::move(view.cpus), bar(view, node.options.observe), wants);
   }
 }
 
 /// kubelet's reserved CPUs are in the shared pool.
 CpuSet floor_of(const line::Node& node) {
-  const CpuSet& set = node.options.quiet_floor;
+  const CpuSet& set = node.options.quiet.floor;
   return set.empty() ? node.ledger().shared_pool(node.topology.online()) : set;
 }
 
@@ -72,8 +87,9 @@ CpuSet floor_of(const line::Node& node) {
 
 Wants wants_of(const line::Node& node, const CpuSet& held) {
   Wants wants;
-  if (!has_grade(node.options)) return wants;
-  for (const std::string& id : node.sandbox_ids()) add(node, id, wants);
+  if (!node.has_grades()) return wants;
+  for (const std::string& id : node.sandbox_ids()) add_sandbox(node, id, wants);
+  add_plain_pods(node, wants);
   auto beside =
       policy::plan::claims_beside_floor(node.topology, wants.claims, held, floor_of(node));
   for (const QuietClaim& claim : wants.claims) {

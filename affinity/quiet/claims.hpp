@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CPUs sandboxes whose grade is quiet want for themselves.
+// Which CPUs pods whose grade is quiet want for themselves: a VM sandbox those of its dedicated
+// vCPUs, any other pod those that its containers own.
 #pragma once
 
 #include <map>
@@ -12,16 +13,16 @@
 
 namespace ka::quiet {
 
-/// By sandbox: why it is best-effort; absent: it is quiet.
+/// By the pod's id: why it is best-effort; absent: it is quiet.
 using Verdicts = std::map<std::string, std::optional<policy::plan::QuietObstacle>, std::less<>>;
 
 struct Wants {
-  std::vector<policy::plan::QuietClaim> claims;  ///< by sandbox, each with a CPU
-  Verdicts barred;                               ///< the other sandboxes whose grade is quiet
+  std::vector<policy::plan::QuietClaim> claims;  ///< each with a CPU
+  Verdicts barred;                               ///< the other pods whose grade is quiet
 };
 
 /// From the plans as they are now: a sandbox has vCPUs in its plan when its VMM is there, and not
-/// before. `held`: what is granted already.
+/// before. A container has CPUs until it exits. `held`: what is granted already.
 Wants wants_of(const line::Node& node, const policy::CpuSet& held);
 
 }  // namespace ka::quiet

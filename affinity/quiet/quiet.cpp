@@ -30,6 +30,11 @@ void Quiet::start() {
     subscriptions_.push_back(
         node_.board.feed().subscribe(kind, [this](const auto&) { follow_soon(); }));
   }
+  subscriptions_.push_back(node_.board.feed().subscribe(NotificationKind::kSandboxUpdated,
+                                                        [this](const board::Notification& updated) {
+                                                          updated_.insert(updated.sandbox);
+                                                          follow_soon();
+                                                        }));
 }
 
 void Quiet::refresh() {
@@ -47,12 +52,28 @@ void Quiet::follow_soon() {
 }
 
 void Quiet::follow() {
+  notify_of_refused();
   const Wants wants = wants_of(node_, held_);
   std::erase_if(refusals_, [&](const auto& entry) {
     return std::ranges::count(wants.claims, QuietClaim{entry.first, entry.second.cpus}) == 0;
   });
   if (node_.gate().may_widen()) request(wants);
   show(wants);
+}
+
+/// A pod is reported when something of it changes, and its annotations do not.
+void Quiet::notify_of_refused() {
+  for (const std::string& id : std::exchange(updated_, {})) {
+    const policy::ledger::PodRecord* pod = node_.registry.find(id);
+    if (pod == nullptr || pod->requested_grade == policy::GradeRequest::kNone) continue;
+    const auto own = node_.grade_for(*pod);
+    if (!own.refused) continue;
+    const bool is_quiet = own.grade == policy::plan::Grade::kQuiet;
+    const std::string why = messages::obstacle_text(*own.refused);
+    node_.board.notify(
+        NotificationKind::kGradeRefused, id,
+        std::string("its grade is ") + (is_quiet ? "quiet: " : "best-effort: ") + why, why);
+  }
 }
 
 void Quiet::request(const Wants& wants) {
@@ -138,8 +159,7 @@ void Quiet::show(const Wants& wants) {
 /// What is notified elsewhere, or is about to change, is not.
 void Quiet::notify(const std::string& sandbox, const std::optional<QuietObstacle>& obstacle) {
   if (!obstacle) {
-    node_.board.notify(NotificationKind::kQuiet, sandbox,
-                       "the host keeps off the CPUs of its dedicated vCPUs");
+    node_.board.notify(NotificationKind::kQuiet, sandbox, "the host keeps off its CPUs");
     return;
   }
   switch (obstacle->reason) {

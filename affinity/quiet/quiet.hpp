@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ class Quiet {
   };
 
   void follow_soon();
+  void notify_of_refused();
   void follow();
   void request(const Wants& wants);
   bool has_record() const;
@@ -65,6 +67,7 @@ class Quiet {
   const line::Node& node_;
   Client client_;
   bool soon_ = false;
+  std::set<std::string> updated_;  ///< pods that were reported since follow()
   std::filesystem::path record_;
   std::optional<policy::CpuSet> requested_;  ///< absent: nothing has been asked yet
   bool again_ = false;                       ///< it is asked once more, also if it is the same

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "policy/facts/grade.hpp"
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/resource_class.hpp"
@@ -34,6 +35,8 @@ struct PodSeen {
   std::string requested_domain;
   /// Resource classes that the pod asks for: granted only where the configuration allows it.
   ClassAnnotations class_annotations{};
+  /// The same of grade = "quiet".
+  GradeRequest requested_grade = GradeRequest::kNone;
   /// The shim proxy in front of its shim; absent: none is known. Completed as `vmm` is.
   std::optional<ProcessId> proxy;
   /// Where the shim proxy reports the pod: the CPUs that its processes would have been born with

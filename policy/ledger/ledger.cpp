@@ -30,6 +30,12 @@ bool merge(ClassAnnotations& known, const ClassAnnotations& seen) {
   return true;
 }
 
+bool merge(GradeRequest& known, GradeRequest seen) {
+  if (seen == GradeRequest::kNone || seen == known) return false;
+  known = seen;
+  return true;
+}
+
 bool same_thread(const Override& a, const Override& b) {
   return a.role == b.role && a.vcpu_index == b.vcpu_index && a.iothread == b.iothread;
 }
@@ -202,6 +208,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= merge(pod.domain, event.domain);
   changed |= merge(pod.requested_domain, event.requested_domain);
   changed |= merge(pod.class_annotations, event.class_annotations);
+  changed |= merge(pod.requested_grade, event.requested_grade);
   changed |= merge(pod.vmm, event.vmm);
   changed |= merge(pod.proxy, event.proxy);
   changed |= merge(pod.original_cpus, event.original_cpus);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/facts/grade.hpp"
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/resource_class.hpp"
@@ -50,6 +51,7 @@ struct PodRecord {
   std::string domain;
   std::string requested_domain;  ///< of the pod itself (PodSeen); reported again after a restart
   ClassAnnotations class_annotations;
+  GradeRequest requested_grade = GradeRequest::kNone;
   std::optional<ProcessId> proxy;  ///< the shim proxy before its shim
   std::optional<CpuSet> original_cpus;
   Source source = Source::kApi;

@@ -2,6 +2,7 @@
 #include "policy/plan/quiet.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace ka::policy::plan {
@@ -35,7 +36,30 @@ std::string units_on(const CpuSet& cpus, const QuietState& state) {
   return text;
 }
 
+/// Empty: the pod's name is not known.
+std::string_view namespace_of(std::string_view pod_name) {
+  const std::size_t slash = pod_name.find('/');
+  return slash == std::string_view::npos ? std::string_view() : pod_name.substr(0, slash);
+}
+
 }  // namespace
+
+PodGrade grade_of(const GradeFacts& pod, const QuietRules& rules) {
+  PodGrade own{pod.settings.grade, {}};
+  if (rules.namespaces.contains(namespace_of(pod.pod_name))) own.grade = Grade::kQuiet;
+  if (pod.request == GradeRequest::kNone) return own;
+  if (pod.request == GradeRequest::kUnknown) return {own.grade, QuietObstacle{NotQuiet::kNoGrade}};
+  const Grade wanted = pod.request == GradeRequest::kQuiet ? Grade::kQuiet : Grade::kBestEffort;
+  if (wanted == own.grade) return own;
+  if (rules.by_annotation && pod.settings.allow_grades.contains(wanted)) return {wanted, {}};
+  return {own.grade,
+          QuietObstacle{NotQuiet::kNotAllowed, std::string(grade_request_name(pod.request))}};
+}
+
+bool may_be_quiet(const Settings& settings, const QuietRules& rules) {
+  return settings.grade == Grade::kQuiet ||
+         (rules.by_annotation && settings.allow_grades.contains(Grade::kQuiet));
+}
 
 bool has_core(const Topology& machine, const CpuSet& kept) {
   return std::ranges::any_of(kept, [&](int cpu) { return machine.siblings(cpu).subset_of(kept); });

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
@@ -59,6 +60,7 @@ struct GuestSettings {
 
 struct Settings {
   Grade grade = Grade::kBestEffort;
+  std::set<Grade> allow_grades;  ///< that pods may request by annotation
   VcpuPinning vcpu_pinning = VcpuPinning::kDedicated;
   Housekeeping housekeeping;
   /// Of the roles that have one of their own (RoleInfo::has_setting), in place of `housekeeping`.

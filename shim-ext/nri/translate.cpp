@@ -66,6 +66,12 @@ policy::ClassAnnotations class_annotations(const proto::nri::PodSandbox& pod) {
   return annotations;
 }
 
+policy::GradeRequest requested_grade(const proto::nri::PodSandbox& pod) {
+  const auto found = pod.annotations().find(std::string(policy::kGradeAnnotation));
+  return found == pod.annotations().end() ? policy::GradeRequest::kNone
+                                          : policy::parse_grade_request(found->second);
+}
+
 /// A pod's own process is the VMM or the runtime's pause program; what a container runs is its
 /// owner's choice, and so is all that a runtime without VMs starts.
 Origin origin_of(const proto::nri::PodSandbox& pod) {
@@ -178,6 +184,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   seen.handler = base::printable(pod.runtime_handler());
   seen.requested_domain = requested_domain(pod);
   seen.class_annotations = class_annotations(pod);
+  seen.requested_grade = requested_grade(pod);
   if (known.process.is_vmm) seen.vmm = known.process.id;
   return policy::ledger::Event{policy::ledger::Source::kNri, std::move(seen)};
 }

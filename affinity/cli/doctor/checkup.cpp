@@ -11,6 +11,7 @@
 #include "affinity/config/entries.hpp"
 #include "base/files.hpp"
 #include "base/split.hpp"
+#include "policy/plan/quiet.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::cli {
@@ -88,10 +89,10 @@ void examine_settings(const fs::path& root, Symptoms& symptoms) {
 }
 
 bool wants_quiet(const config::Config& config) {
-  const auto is_quiet = [](const policy::plan::Settings& settings) {
-    return settings.grade == policy::plan::Grade::kQuiet;
+  const auto is_quiet = [&config](const policy::plan::Settings& settings) {
+    return policy::plan::may_be_quiet(settings, config.quiet);
   };
-  return is_quiet(config.defaults) ||
+  return is_quiet(config.defaults) || !config.quiet.namespaces.empty() ||
          std::ranges::any_of(config.by_handler,
                              [&](const auto& entry) { return is_quiet(entry.second); });
 }

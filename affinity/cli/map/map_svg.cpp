@@ -218,6 +218,7 @@ Piece draw_legend(const NodeMap& map) {
         messages::cpus_text(owner.cpus) + ": " + owner.name + std::string(owner_kind(owner));
     if (!owner.vcpus.empty()) text += "; " + owner.vcpus;
     if (!owner.isolation.empty()) text += "; " + owner.isolation;
+    if (!owner.grade.empty()) text += "; " + owner.grade;
     entries.push_back(draw_entry(owner.letter, filled(colour_of(i)), text));
   }
   return flow(entries, 0);

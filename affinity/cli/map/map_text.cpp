@@ -92,7 +92,8 @@ std::string legend(const NodeMap& map) {
   for (const MapOwner& owner : map.owners) {
     text += entry(owner.letter, policy::format_list(owner.cpus),
                   owner.name + std::string(owner_kind(owner)) +
-                      (owner.isolation.empty() ? "" : ", " + owner.isolation));
+                      (owner.isolation.empty() ? "" : ", " + owner.isolation) +
+                      (owner.grade.empty() ? "" : ", " + owner.grade));
     if (owner.vcpus.empty()) continue;
     const std::string line = std::string(kTextAt, ' ') + owner.vcpus;
     text += wrapped(line, kWidth, kTextAt) + (map.observe ? " (planned only)\n" : "\n");

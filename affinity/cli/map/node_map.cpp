@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/client/grade.hpp"
 #include "affinity/cli/client/interrupted.hpp"
 #include "base/json/lookup.hpp"
 
@@ -75,6 +76,14 @@ std::string isolation_of(const json::value& owner) {
   return obstacles.empty() ? "" : "NOT isolated: " + obstacles;
 }
 
+/// All its owners are containers whose CPUs the host leaves.
+void add_grade(Owners& owners, const json::value& pod) {
+  const std::string id = text_of(pod, "id");
+  for (auto& [key, owner] : owners) {
+    if (key.first == id) owner.grade = grade_text(pod);
+  }
+}
+
 Owners owners_of(const json::value& node) {
   Owners owners;
   for (const json::value& cpu : array_of(node, "cpus")) {
@@ -88,6 +97,7 @@ Owners owners_of(const json::value& node) {
     }
   }
   for (const json::value& cpu : array_of(node, "cpus")) add_vcpus(owners, cpu);
+  for (const json::value& pod : array_of(node, "pods")) add_grade(owners, pod);
   std::size_t number = 0;
   for (auto& [key, owner] : owners) owner.letter = letter_of(number++);
   return owners;

@@ -23,6 +23,7 @@ struct MapOwner {
   std::string vcpus;  ///< "vCPU 2 on 4, vCPU 3 on 5"; empty where none is dedicated to it
   /// "isolated", "NOT isolated: housekeeping"; empty where that is not said.
   std::string isolation;
+  std::string grade{};  ///< "quiet", "NOT quiet: no helper", of a pod without a VM; may be empty
 };
 
 struct MapCpu {

@@ -8,6 +8,7 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/client/grade.hpp"
 #include "base/json/lookup.hpp"
 
 namespace ka::cli {
@@ -59,6 +60,17 @@ std::string describe_contests(const json::value& list) {
   return text;
 }
 
+std::string describe_pods(const json::value& list) {
+  std::string text;
+  for (const json::value& pod : array_of(list, "pods")) {
+    const std::string name = text_of(pod, "pod_name");
+    text += fmt::format("pod {} (no VM), CPUs {}: grade: {}\n",
+                        name.empty() ? text_of(pod, "id") : name, text_of(pod, "cpus"),
+                        grade_text(pod));
+  }
+  return text;
+}
+
 std::string describe_start(const json::value& list) {
   const json::value& start = base::member(list, "start");
   std::string text;
@@ -71,15 +83,15 @@ std::string describe_start(const json::value& list) {
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
   if (sandboxes.empty()) {
-    return "no VM sandboxes\n" + describe_contests(list) + describe_start(list) +
-           describe_sources(list);
+    return "no VM sandboxes\n" + describe_pods(list) + describe_contests(list) +
+           describe_start(list) + describe_sources(list);
   }
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
   const std::string sources =
-      describe_contests(list) + describe_start(list) + describe_sources(list);
+      describe_pods(list) + describe_contests(list) + describe_start(list) + describe_sources(list);
   return text + (sources.empty() ? "" : "\n") + sources;
 }
 

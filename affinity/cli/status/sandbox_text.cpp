@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/client/grade.hpp"
 #include "affinity/cli/client/interrupted.hpp"
 #include "affinity/cli/status/describe.hpp"
 #include "affinity/messages/interruptions.hpp"
@@ -171,9 +172,8 @@ std::string cgroup_line(const json::value& sandbox) {
 
 /// "  grade: quiet"
 std::string grade_line(const json::value& sandbox) {
-  const std::string problem = text_of(sandbox, "grade_problem");
-  if (!problem.empty()) return "  grade: NOT quiet: " + problem + '\n';
-  return text_of(sandbox, "grade") == "quiet" ? "  grade: quiet\n" : "";
+  const std::string grade = grade_text(sandbox);
+  return grade.empty() ? "" : "  grade: " + grade + '\n';
 }
 
 std::string value_text(const json::value& value) {

@@ -101,6 +101,50 @@ TEST_CASE("an exclusive container that is not quiet is degraded, with reason and
   CHECK(api.finding().empty());
 }
 
+TEST_CASE("pods without a VM whose grade is quiet are listed, and counted where they are not",
+          "[api]") {
+  QuietApi api;
+  CHECK(text(api.good("GET", "/v1/node").at("pods")) == "[]");
+  api.good("PUT", "/v1/sandboxes/r1",
+           R"({"pod_uid":"u2","pod_name":"shop/till","handler":"runc"})");
+  api.good("PUT", "/v1/sandboxes/r1/containers/c1", R"({"cpus":"2-3","exclusive":true})");
+  api.scene.board().set_quiet({.wanted = {},
+                               .state = kState,
+                               .trouble = {},
+                               .sandboxes = {{"r1", QuietObstacle{NotQuiet::kSilent, "why"}}}});
+  const std::string pods =
+      R"([{"id":"r1","pod_uid":"u2","pod_name":"shop/till","handler":"runc","cpus":"2-3",)"
+      R"("released":false,"grade":"best-effort","grade_problem":)"
+      R"x("the helper (kata-affinity-helper) does not respond: why"}])x";
+  CHECK(text(api.good("GET", "/v1/node").at("pods")) == pods);
+  CHECK(text(api.good("GET", "/v1/sandboxes").at("pods")) == pods);
+  CHECK(api.counts("kata_affinity_sandboxes_not_quiet 1"));
+  api.good("POST", "/v1/release?id=r1");
+  const json::object listed = api.good("GET", "/v1/sandboxes");
+  CHECK(listed.at("pods").as_array().at(0).at("released") == true);
+}
+
+TEST_CASE("a grade is requested by annotation, and a refused request says why", "[api]") {
+  Api api;
+  api.play_pod();
+  const auto request = [&api](const std::string& value) {
+    api.good("PUT", "/v1/sandboxes/s1",
+             R"({"annotations":{"kata-affinity.io/grade":)" + value + "}}");
+    return text(api.good("GET", "/v1/sandboxes/s1").at("grade_problem"));
+  };
+  CHECK(
+      request(R"("quiet")") ==
+      R"("its annotation requests quiet, which allow_annotations or allow_grades does not allow")");
+  CHECK(api.call("GET", "/metrics").body.find("kata_affinity_sandboxes_not_quiet 0\n") !=
+        std::string::npos);
+  const json::object report = api.good("POST", "/v1/verify");
+  CHECK(text(report.at("findings")).find("\"reason\":\"grade-refused\"") != std::string::npos);
+  CHECK(request(R"("loud")") == R"("its annotation names an unknown grade")");
+  CHECK(request(R"("best-effort")") == R"("")");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1", R"({"annotations":{"kata-affinity.io/grade":7}})")
+            .starts_with("400 annotations"));
+}
+
 TEST_CASE("a best-effort sandbox has no such finding", "[api]") {
   Api api;
   api.play_pod();

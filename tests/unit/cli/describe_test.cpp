@@ -111,7 +111,27 @@ TEST_CASE("status shows the grade, or why it is not reached", "[cli]") {
   CHECK(shows(R"({"id":"s1","grade":"quiet","grade_problem":""})", "\n  grade: quiet\n"));
   CHECK(shows(R"({"id":"s1","grade":"best-effort","grade_problem":"no helper"})",
               "\n  grade: NOT quiet: no helper\n"));
+  CHECK(shows(R"({"id":"s1","grade":"quiet","grade_problem":"not allowed"})",
+              "\n  grade: quiet: not allowed\n"));
   CHECK_FALSE(shows(R"({"id":"s1","grade":"best-effort","grade_problem":""})", "grade"));
+}
+
+TEST_CASE("status and map show the grade of pods without a VM", "[cli]") {
+  const auto list = parse(R"({"sandboxes":[],"pods":[
+    {"id":"r1","pod_name":"shop/till","cpus":"2-3","grade":"quiet","grade_problem":""},
+    {"id":"r2","pod_name":"","cpus":"4","grade":"best-effort","grade_problem":"no helper"}]})");
+  const std::string lines =
+      "pod shop/till (no VM), CPUs 2-3: grade: quiet\n"
+      "pod r2 (no VM), CPUs 4: grade: NOT quiet: no helper\n";
+  CHECK(cli::describe_sandboxes(list) == "no VM sandboxes\n" + lines);
+  CHECK(cli::describe_overview(list, 80, false).ends_with(lines));
+  const std::string map = cli::describe_node(parse(R"({"cpus":[
+      {"cpu":2,"owners":[{"pod":"r1","pod_name":"shop/till","container":"c1","vm":false}]},
+      {"cpu":4,"owners":[{"pod":"r2","container":"c2","vm":false}]}],
+    "pods":[{"id":"r1","grade":"quiet","grade_problem":""},
+            {"id":"r2","grade":"best-effort","grade_problem":"no helper"}]})"));
+  CHECK(map.find("shop/till, container c1 (no VM), quiet\n") != std::string::npos);
+  CHECK(map.find("r2, container c2 (no VM), NOT quiet: no helper\n") != std::string::npos);
 }
 
 TEST_CASE("status shows when nothing is written", "[cli]") {

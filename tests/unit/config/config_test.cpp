@@ -123,19 +123,6 @@ vhost = "6"
   CHECK(config->by_handler.at("kata-qemu") == expected);
 }
 
-TEST_CASE("a grade is set for the node or a handler, the floor for the node") {
-  using policy::plan::Grade;
-  const auto config =
-      load("[affinity]\nquiet_floor = \"0-1\"\n[affinity.handler.kata]\ngrade = \"quiet\"\n");
-  REQUIRE(config);
-  CHECK(config->quiet_floor == CpuSet{0, 1});
-  CHECK(config->defaults.grade == Grade::kBestEffort);
-  CHECK(config->by_handler.at("kata").grade == Grade::kQuiet);
-  CHECK(config->helper_socket == "/run/kata-affinity/helper.sock");
-  CHECK(wrong("[affinity.handler.kata]\nquiet_floor = \"0\"\n").find("is node-wide") !=
-        std::string::npos);
-}
-
 TEST_CASE("each key accepts its default and rejects other types, with the position") {
   for (const config::Key& key : config::kKeys) {
     INFO(key.name);
@@ -197,7 +184,7 @@ TEST_CASE("an unsupported value is rejected") {
   CHECK(wrong(set("vcpu_pinning", "\"all\""))
             .ends_with(R"("all" is not one of "dedicated", "balanced", "mask", "none")"));
   CHECK(wrong(set("allow_annotations", "[\"vhost\"]"))
-            .ends_with(R"("libvirt_domain", "scheduling-class", "blockioclass")"));
+            .ends_with(R"("libvirt_domain", "grade", "scheduling-class", "blockioclass")"));
 }
 
 TEST_CASE("unknown keys below [affinity] are errors, other tables are Kata's") {

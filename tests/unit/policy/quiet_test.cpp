@@ -25,6 +25,38 @@ std::string beside_floor(const Claims& claims, const CpuSet& floor, const CpuSet
 
 }  // namespace
 
+TEST_CASE("annotation, namespace and handler decide the grade, in this order") {
+  Settings settings;
+  QuietRules rules{.floor = {}, .namespaces = {"shop"}, .by_annotation = false};
+  const auto grade = [&](const char* name, GradeRequest request) {
+    const PodGrade own = grade_of({name, request, settings}, rules);
+    const std::string text = own.grade == Grade::kQuiet ? "quiet" : "best-effort";
+    if (!own.refused) return text;
+    return text + (own.refused->reason == NotQuiet::kNoGrade ? ", unknown" : ", not allowed");
+  };
+  using enum GradeRequest;
+  CHECK(grade("", kNone) == "best-effort");
+  CHECK(grade("shop/cart", kNone) == "quiet");
+  CHECK(grade("shopping/cart", kNone) == "best-effort");
+  CHECK(grade("shop", kNone) == "best-effort");
+  CHECK(grade("bank/till", kQuiet) == "best-effort, not allowed");
+  CHECK(grade("shop/cart", kQuiet) == "quiet");
+  CHECK(grade("shop/cart", kBestEffort) == "quiet, not allowed");
+  CHECK(grade("shop/cart", kUnknown) == "quiet, unknown");
+  settings.allow_grades = {Grade::kQuiet};
+  CHECK(grade("bank/till", kQuiet) == "best-effort, not allowed");
+  rules.by_annotation = true;
+  CHECK(grade("bank/till", kQuiet) == "quiet");
+  CHECK(grade("bank/till", kUnknown) == "best-effort, unknown");
+  CHECK(grade("shop/cart", kBestEffort) == "quiet, not allowed");
+  settings.allow_grades = {Grade::kBestEffort};
+  CHECK(grade("bank/till", kQuiet) == "best-effort, not allowed");
+  CHECK(grade("shop/cart", kBestEffort) == "best-effort");
+  settings.grade = Grade::kQuiet;
+  CHECK(grade("bank/till", kNone) == "quiet");
+  CHECK(grade("bank/till", kBestEffort) == "best-effort");
+}
+
 TEST_CASE("a claim that would take the floor is refused, others are not") {
   CHECK(beside_floor({{"a", {2, 3}}, {"b", {6}}}, {0}) == "ab");
   CHECK(beside_floor({{"a", {0, 1}}, {"b", {4}}}, {0}) == "b");

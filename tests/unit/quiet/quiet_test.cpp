@@ -1,85 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // grade = "quiet" on a node of files: what kata-affinity-helper is asked for, and which sandboxes
 // count as quiet then.
-#include "affinity/quiet/quiet.hpp"
-
-#include <algorithm>
-#include <optional>
-
-#include "affinity/messages/quiet.hpp"
-#include "tests/catch.hpp"
-#include "tests/run_loop.hpp"
-#include "tests/unit/line/scene.hpp"
-#include "tests/unit/quiet/helper.hpp"
+#include "tests/unit/quiet/scene.hpp"
 
 using namespace ka;
 using namespace std::chrono_literals;
 using policy::CpuSet;
+using Node = tests::QuietScene;
 using Sets = std::vector<std::string>;
-
-namespace {
-
-constexpr const char* kRecord = "kata-affinity/helper/quiet.json";
-
-line::Options quiet_options() {
-  line::Options options = tests::at_home();
-  options.settings.grade = policy::plan::Grade::kQuiet;
-  return options;
-}
-
-/// Two VMs with three vCPUs, and the helper's socket.
-struct Node : tests::LineScene {
-  explicit Node(line::Options options = quiet_options()) : LineScene(8, std::move(options)) {
-    boot_two(3);
-    temp.write(kRecord, "");
-    listen();
-    follow();
-  }
-
-  void listen() { helper.emplace(io, clock, temp.path() / "helper.sock"); }
-  void hang_up() {
-    helper.reset();
-    std::filesystem::remove(temp.path() / "helper.sock");
-  }
-
-  /// As a daemon does at its start.
-  void follow() {
-    quiet.emplace(io, clock, line().node(),
-                  quiet::Quiet::Places{temp.path() / "helper.sock", temp.path()});
-    quiet->start();
-    line().adopt();
-    line().stop_waiting();
-    run_loop();
-  }
-
-  void run_loop() { tests::run_ready(io); }
-
-  void own(const std::string& sandbox, const CpuSet& cpus) {
-    REQUIRE(container(sandbox, "app", cpus, true));
-    run_loop();
-  }
-
-  void check_drift() {
-    quiet->refresh();
-    run_loop();
-  }
-
-  /// "quiet", or why it is not.
-  std::string grade(const std::string& sandbox) {
-    const auto view = line().node().view(sandbox);
-    if (!view->grade) return "best-effort";
-    return view->grade->obstacle ? messages::obstacle_text(*view->grade->obstacle) : "quiet";
-  }
-
-  auto count(const std::string& kind) const { return std::ranges::count(notified, kind); }
-
-  tests::TempDir temp;
-  boost::asio::io_context io;
-  std::optional<tests::FakeHelper> helper;
-  std::optional<quiet::Quiet> quiet;
-};
-
-}  // namespace
+using tests::kRecord;
+using tests::quiet_options;
 
 TEST_CASE("the CPUs of dedicated vCPUs are asked for, and given back when the pod is gone") {
   Node node;
@@ -110,7 +40,7 @@ TEST_CASE("release gives everything back, and reconcile takes it again") {
   node.line().release_all();
   node.run_loop();
   CHECK(node.helper->requested().back() == "");
-  CHECK(node.grade("a") == "the sandbox is released");
+  CHECK(node.grade("a") == "it is released");
   node.line().reconcile_all();
   node.run_loop();
   CHECK(node.helper->requested().back() == "2-3");
@@ -127,6 +57,23 @@ TEST_CASE("other settings ask for nothing, but give back what an earlier daemon 
   node.own("a", {2, 3});
   CHECK(node.helper->requested() == Sets{""});
   CHECK(node.grade("a") == (observes ? "mode is \"observe\", nothing is written" : "best-effort"));
+}
+
+TEST_CASE("pods of some namespaces are quiet, whatever their handler's grade is") {
+  line::Options options = tests::at_home();
+  options.quiet.namespaces = {"trading"};
+  Node node(options);
+  node.name("a", "trading/engine");
+  node.name("b", "trading-tools/engine");
+  node.own("a", {2, 3});
+  node.own("b", {4});
+  CHECK(node.helper->requested() == Sets{"", "2-3"});
+  CHECK(node.grade("a") == "quiet");
+  CHECK(node.grade("b") == "best-effort");
+  node.line().configure(tests::at_home());
+  node.run_loop();
+  CHECK(node.helper->requested().back() == "");
+  CHECK(node.grade("a") == "best-effort");
 }
 
 TEST_CASE("nobody asks a helper that has changed nothing to change nothing") {
@@ -172,7 +119,7 @@ TEST_CASE("nothing is asked before the sources have spoken") {
 
 TEST_CASE("a sandbox that would take the floor stays best-effort, others do not") {
   line::Options options = quiet_options();
-  options.quiet_floor = {2};
+  options.quiet.floor = {2};
   Node node(options);
   node.own("a", {2, 3});
   node.own("b", {4});
@@ -187,7 +134,7 @@ TEST_CASE("a VMM in one of the host's units is not driven off its own CPUs") {
   node.node.in_cgroup(100, "machine.slice/vm.scope", "0-7");
   node.own("a", {2, 3});
   CHECK(node.helper->requested() == Sets{""});
-  CHECK(node.grade("a") == "its VMM runs in machine.slice, which cannot leave its CPUs");
+  CHECK(node.grade("a") == "it runs in machine.slice, which cannot leave its CPUs");
 }
 
 TEST_CASE("without the helper a sandbox is best-effort, warned of once, until it answers") {

@@ -130,6 +130,21 @@ TEST_CASE("a pod asks for resource classes by the annotations of nri-plugins") {
         "scheduling-class.resource-policy.nri.io/container.app=gold)");
 }
 
+TEST_CASE("a pod requests a grade by annotation, and other values are known as such") {
+  NriScene scene;
+  scene.start();
+  scene.handshake();
+  const auto reported = [&scene](const std::string& id, const std::string& value) {
+    auto pod = nri_pod(id, 0);
+    (*pod.mutable_annotations())["kata-affinity.io/grade"] = value;
+    scene.call("RunPodSandbox", about(pod));
+    return scene.diary.drain().at(0);
+  };
+  CHECK(reported("s1", "quiet") == "before(pod s1 grade quiet)");
+  CHECK(reported("s2", "best-effort") == "before(pod s2 grade best-effort)");
+  CHECK(reported("s3", "no\nline") == "before(pod s3 grade unknown)");
+}
+
 TEST_CASE("a created container can be adjusted, if its pod may request it") {
   NriScene scene;
   scene.start();

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has grade quiet: node, handlers, namespaces, and pods that request it.
+#include <set>
+#include <string>
+
+#include "affinity/config/config.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/config/text.hpp"
+
+using namespace ka;
+using policy::CpuSet;
+using policy::plan::Grade;
+using tests::load;
+using tests::wrong;
+
+TEST_CASE("a grade is set for the node or a handler, the floor for the node") {
+  const auto config =
+      load("[affinity]\nquiet_floor = \"0-1\"\n[affinity.handler.kata]\ngrade = \"quiet\"\n");
+  REQUIRE(config);
+  CHECK(config->quiet.floor == CpuSet{0, 1});
+  CHECK(config->defaults.grade == Grade::kBestEffort);
+  CHECK(config->by_handler.at("kata").grade == Grade::kQuiet);
+  CHECK(config->helper_socket == "/run/kata-affinity/helper.sock");
+  CHECK(wrong("[affinity.handler.kata]\nquiet_floor = \"0\"\n").find("is node-wide") !=
+        std::string::npos);
+}
+
+TEST_CASE("namespaces whose pods are quiet are named for the node, beside a class of managed") {
+  const auto config = load(
+      "[affinity]\nquiet_namespaces = [\"trading\", \"telecom\"]\n"
+      "[affinity.managed]\nshare_namespaces = [\"trading\"]\n");
+  REQUIRE(config);
+  CHECK(config->quiet.namespaces == std::set<std::string, std::less<>>{"telecom", "trading"});
+  CHECK(config->defaults.grade == Grade::kBestEffort);
+  CHECK(wrong("[affinity]\nquiet_namespaces = [\"a b\"]\n").find("is not a namespace") !=
+        std::string::npos);
+  CHECK(wrong("[affinity.handler.kata]\nquiet_namespaces = [\"a\"]\n").find("is node-wide") !=
+        std::string::npos);
+}
+
+TEST_CASE("grades that pods may request are listed for the node or a handler") {
+  const auto config = load(
+      "[affinity]\nallow_annotations = [\"grade\"]\nallow_grades = [\"best-effort\"]\n"
+      "[affinity.handler.kata]\nallow_grades = [\"quiet\", \"best-effort\"]\n"
+      "[affinity.handler.runc]\ngrade = \"quiet\"\n");
+  REQUIRE(config);
+  CHECK(config->quiet.by_annotation);
+  CHECK(config->defaults.allow_grades == std::set{Grade::kBestEffort});
+  CHECK(config->by_handler.at("kata").allow_grades == std::set{Grade::kBestEffort, Grade::kQuiet});
+  CHECK(config->by_handler.at("runc").allow_grades == std::set{Grade::kBestEffort});
+  CHECK(config->by_handler.at("runc").grade == Grade::kQuiet);
+  CHECK_FALSE(load("[affinity]\n")->quiet.by_annotation);
+  CHECK(wrong("[affinity]\nallow_grades = [\"loud\"]\n").find("\"loud\" is not one of") !=
+        std::string::npos);
+}
