@@ -16,13 +16,6 @@ namespace {
 
 using policy::ProcessId;
 
-bool is_vmm_program(std::string_view name) {
-  return std::ranges::any_of(known_vmms(), [name](const KnownVmm& vmm) {
-    return std::ranges::any_of(vmm.programs,
-                               [name](std::string_view known) { return name.starts_with(known); });
-  });
-}
-
 std::filesystem::path pid_namespace(const Roots& roots, const std::string& process) {
   return base::read_link(roots.proc / process / "ns/pid").value_or("");
 }

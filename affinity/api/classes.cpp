@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "affinity/api/encode.hpp"
+#include "affinity/line/rdt.hpp"
 #include "affinity/line/views.hpp"
 #include "affinity/messages/resource_classes.hpp"
 
@@ -17,14 +18,29 @@ json::value or_null(const std::optional<int>& value) {
   return value ? json::value(*value) : json::value();
 }
 
-json::object to_json(const policy::plan::RequestedClass& request) {
+json::object to_json(const line::SandboxView& view, const policy::plan::RequestedClass& request) {
+  const std::string problem = line::rdt_problem(view, request);
   json::object object{{"container", request.container},
                       {"kind", policy::info_of(request.kind).name},
                       {"name", request.name},
-                      {"granted", !request.refusal}};
+                      {"granted", !request.refusal && problem.empty()}};
+  if (!problem.empty()) {
+    object["reason"] = "unset";
+    object["text"] = problem;
+  }
   if (!request.refusal) return object;
   object["reason"] = policy::plan::refusal_name(*request.refusal);
   object["text"] = messages::refusal_text(request);
+  return object;
+}
+
+json::object to_json(const line::SandboxView& view, const line::RdtVcpu& one) {
+  const std::string problem = line::rdt_problem(view, one);
+  json::object object{{"vcpu", one.vcpu},
+                      {"tid", one.key.tid},
+                      {"wanted", one.name},
+                      {"drift", !view.released && !problem.empty()}};
+  if (!problem.empty()) object["problem"] = problem;
   return object;
 }
 
@@ -41,8 +57,9 @@ json::object value_to_json(const View& view, bool is_released) {
 }  // namespace
 
 json::object classes_to_json(const line::SandboxView& view) {
-  json::array requests, nice;
-  for (const auto& one : view.classes.requests) requests.push_back(to_json(one));
+  json::array requests, nice, rdt;
+  for (const auto& one : view.classes.requests) requests.push_back(to_json(view, one));
+  for (const auto& one : view.classes.rdt) rdt.push_back(to_json(view, one));
   for (const line::NiceView& one : view.classes.nice) {
     json::object object = value_to_json(one, view.released);
     object["vcpu"] = one.vcpu;
@@ -51,7 +68,8 @@ json::object classes_to_json(const line::SandboxView& view) {
   }
   return {{"requests", std::move(requests)},
           {"nice", std::move(nice)},
-          {"io_weight", value_to_json(view.classes.io_weight, view.released)}};
+          {"io_weight", value_to_json(view.classes.io_weight, view.released)},
+          {"rdt", std::move(rdt)}};
 }
 
 }  // namespace ka::api

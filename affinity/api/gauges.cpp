@@ -9,6 +9,7 @@
 
 #include "affinity/api/quiet.hpp"
 #include "affinity/board/board.hpp"
+#include "affinity/line/rdt.hpp"
 
 namespace ka::api {
 namespace {
@@ -64,11 +65,15 @@ void sum_interrupts(const line::SandboxView& view, Totals& totals) {
 
 void sum_classes(const line::SandboxView& view, Totals& totals) {
   for (const policy::plan::RequestedClass& request : view.classes.requests) {
-    ++totals.classes[request.refusal ? policy::plan::refusal_name(*request.refusal) : "granted"];
+    const bool is_unset = !line::rdt_problem(view, request).empty();
+    ++totals.classes[request.refusal ? policy::plan::refusal_name(*request.refusal)
+                     : is_unset      ? "unset"
+                                     : "granted"];
   }
   const auto is_unset = [&view](const auto& value) { return !view.released && value.drifted(); };
   totals.unset_classes += static_cast<double>(std::ranges::count_if(view.classes.nice, is_unset));
   totals.unset_classes += is_unset(view.classes.io_weight) ? 1 : 0;
+  totals.unset_classes += line::count_without_rdt(view);
 }
 
 /// A container with two obstacles counts for both.
@@ -86,7 +91,7 @@ Totals sum_up(const line::Node& node) {
   for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
     totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
-  totals.classes["granted"] = 0;
+  totals.classes["granted"] = totals.classes["unset"] = 0;
   for (const policy::plan::ClassRefusal refusal : policy::plan::kClassRefusals) {
     totals.classes[policy::plan::refusal_name(refusal)] = 0;
   }
@@ -180,7 +185,7 @@ void add_classes(Page& page, const Totals& totals) {
                 "Resource classes that containers ask for: granted, or why not.", "state",
                 totals.classes);
   page.gauge("kata_affinity_resource_class_values_unset",
-             "Nice values and block I/O weights that are not as a resource class wants them.",
+             "Nice values, block I/O weights and RDT classes that are not as a class wants them.",
              totals.unset_classes);
 }
 

@@ -15,6 +15,7 @@
 
 #include "affinity/board/counters.hpp"
 #include "affinity/board/feed.hpp"
+#include "affinity/board/rdt_view.hpp"
 #include "affinity/board/trespasses.hpp"
 #include "affinity/board/views.hpp"
 #include "base/clock.hpp"
@@ -71,6 +72,10 @@ class Board {
   void set_quiet(QuietView view) { quiet_ = std::move(view); }
   const QuietView& quiet() const { return quiet_; }
 
+  /// What RDT classes have come to.
+  void set_rdt(RdtView view) { rdt_ = std::move(view); }
+  const RdtView& rdt() const { return rdt_; }
+
   /// Counts a shim that was narrowed at this age, before its VMM was there, and notifies.
   void record_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age);
 
@@ -90,6 +95,7 @@ class Board {
   std::map<policy::ledger::Source, SourceView> sources_;
   std::map<std::string, Entry, std::less<>> sandboxes_;
   QuietView quiet_;
+  RdtView rdt_;
 };
 
 }  // namespace ka::board

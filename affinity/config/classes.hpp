@@ -12,19 +12,47 @@
 
 namespace ka::config {
 
-/// A key of a class. Its row is all that there is of it, as with kKeys.
-struct ClassKey {
+/// A key of a class that is a number. Its row is all that there is of it, as with kKeys.
+struct ClassNumber {
   std::string_view name;
   int lowest, highest;
   std::optional<int> policy::plan::ResourceClass::* member;
   std::string_view doc;  ///< one sentence
 };
 
-inline constexpr ClassKey kClassKeys[] = {
+/// One that is text.
+struct ClassText {
+  std::string_view name;
+  std::string_view values;  ///< what is right, for messages
+  /// False: it is none of these.
+  bool (*set)(policy::plan::ResourceClass& given, std::string_view text);
+  std::string_view doc;  ///< one sentence
+};
+
+template <std::optional<policy::CacheShare> policy::RdtShares::* kMember>
+bool set_cache(policy::plan::ResourceClass& given, std::string_view text) {
+  return (given.rdt.*kMember = policy::parse_cache_share(text)).has_value();
+}
+
+inline constexpr std::string_view kCacheValues =
+    "\"50%\", \"50-100%\", ways such as \"0-3\", or a mask of ways such as \"0xf\"";
+
+inline constexpr ClassNumber kClassNumbers[] = {
     {"nice", -20, 19, &policy::plan::ResourceClass::nice,
      "Nice value of the threads of the container's vCPUs."},
     {"io_weight", 1, 10000, &policy::plan::ResourceClass::io_weight,
      "io.weight of the sandbox's cgroup; 100 is the kernel's default."},
+};
+
+inline constexpr ClassText kClassTexts[] = {
+    {"l3", kCacheValues, set_cache<&policy::RdtShares::l3>,
+     "Part of the L3 cache that the threads of the container's vCPUs fill."},
+    {"l2", kCacheValues, set_cache<&policy::RdtShares::l2>, "The same of the L2 cache."},
+    {"mba", "\"1%\" to \"100%\"",
+     [](policy::plan::ResourceClass& given, std::string_view text) {
+       return (given.rdt.mba = policy::parse_bandwidth(text)).has_value();
+     },
+     "Memory bandwidth of the threads of the container's vCPUs, at most."},
 };
 
 /// Whether a path below [affinity] stands in a class, or should.

@@ -216,7 +216,8 @@ inline constexpr Key kKeys[] = {
      "CPUs that grade = quiet never takes from the host. Empty: the shared pool, or one core where "
      "it is empty."},
     {"helper_socket", Type::kPath, "/run/kata-affinity/helper.sock", "", Reload::kNextStart,
-     &Config::helper_socket, "Socket of kata-affinity-helper, for grade = quiet."},
+     &Config::helper_socket,
+     "Socket of kata-affinity-helper, for grade = quiet and classes with l3, l2 or mba."},
     {"memory", Type::kChoice, "follow", "follow migrate", Reload::kApplied,
      [](Settings& settings, const std::string& text) { settings.move_memory = text == "migrate"; },
      "follow: leave memory where Kata and the cgroup put it. migrate: move misplaced pages to the "
@@ -274,7 +275,7 @@ inline constexpr Key kKeys[] = {
     {"allow_annotations", Type::kNames, "", "", Reload::kApplied, &Config::allow_annotations,
      "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain, "
      "grade. "
-     "Resource classes that they may choose: scheduling-class, blockioclass."},
+     "Resource classes that they may choose: scheduling-class, blockioclass, rdtclass."},
     {"drift_check", Type::kSeconds, "10", "", Reload::kApplied, &Config::drift_check,
      "Seconds between checks for masks that another program changed."},
     {"real_shim", Type::kProgram, "containerd-shim-kata-v2", "", Reload::kApplied,

@@ -20,6 +20,7 @@
 #include "affinity/config/config.hpp"
 #include "affinity/containers/container_files.hpp"
 #include "affinity/daemon/container_hooks.hpp"
+#include "affinity/daemon/helper_clients.hpp"
 #include "affinity/daemon/prerequisites.hpp"
 #include "affinity/daemon/service.hpp"
 #include "affinity/daemon/source_node.hpp"
@@ -39,7 +40,6 @@
 #include "affinity/managed/takeover.hpp"
 #include "affinity/memory/memory_keeper.hpp"
 #include "affinity/memory/memory_worker.hpp"
-#include "affinity/quiet/quiet.hpp"
 #include "affinity/registry/registry.hpp"
 #include "affinity/state/store.hpp"
 #include "affinity/watches/watches.hpp"
@@ -82,7 +82,7 @@ class Daemon {
         node_(prerequisites_.topology, to_line_options(prerequisites_.config), options.roots,
               {calls_, cpusets_}, registry_, board_, clock_),
         line_(node_),
-        quiet_(io, clock_, node_, {prerequisites_.config.helper_socket, options.roots.run}),
+        helper_(io, clock_, node_, prerequisites_.config.helper_socket, options.roots.run),
         requests_(node_, line_),
         verifier_(node_),
         router_(line_, requests_, verifier_, events_),
@@ -123,7 +123,7 @@ class Daemon {
     router_.set_measure([this](const std::string& sandbox, const guest::LatencyRequest& request,
                                auto done) { guests_->measure(sandbox, request, std::move(done)); });
     router_.set_query([this](auto answered) { sources_->query_for_verify(std::move(answered)); });
-    quiet_.start();
+    helper_.start();
     line_.adopt();
     prerequisites_.parts.done("state and first run");
     sources_->start();
@@ -264,7 +264,7 @@ class Daemon {
     reserve_.refill();
     update_topology();
     line_.check_drift();
-    quiet_.refresh();
+    helper_.refresh();
     schedule_pin_end();
     watches_.refresh();
     memory_.refresh();
@@ -344,7 +344,7 @@ class Daemon {
   registry::Registry registry_;
   line::Node node_;
   line::Line line_;
-  quiet::Quiet quiet_;
+  HelperClients helper_;
   line::Requests requests_;
   line::Verifier verifier_;
   SourceNode source_node_{line_, board_, clock_};

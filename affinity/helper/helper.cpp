@@ -11,6 +11,11 @@
 
 #include "affinity/config/config.hpp"
 #include "affinity/helper/keeper.hpp"
+#include "affinity/helper/rdt_keeper.hpp"
+#include "affinity/helper/rdt_record.hpp"
+#include "affinity/helper/rdt_service.hpp"
+#include "affinity/helper/rdt_threads.hpp"
+#include "affinity/helper/resctrl.hpp"
 #include "affinity/helper/service.hpp"
 #include "affinity/host/topology.hpp"
 #include "base/clock.hpp"
@@ -64,25 +69,31 @@ class Helper {
          std::string boot_id)
       : clock_(clock),
         log_(log::Level::kInfo, clock),
-        keeper_(all_host_masks(options.roots, clock), RecordFile(options.state, std::move(boot_id)),
-                log_),
+        keeper_(all_host_masks(options.roots, clock), RecordFile(options.state, boot_id), log_),
+        resctrl_(options.roots),
+        rdt_(resctrl_, RdtThreads(options.roots.proc),
+             RdtRecordFile(options.state, std::move(boot_id)), log_),
+        rdt_service_(rdt_),
         service_(keeper_, std::move(machine),
                  {[options] { return read_limits(options); },
                   [options](const policy::CpuSet& online) {
                     return host::changed_topology(options.topology, online);
                   }}) {
     keeper_.adopt();
+    rdt_.adopt();
   }
 
   void serve(int listener) {
     boost::asio::signal_set signals(io_, SIGTERM, SIGINT);
     signals.async_wait([this](auto, int) { io_.stop(); });
     rpc::Timer timer(io_, clock_);
-    if (keeper_.holds()) service_.check();
+    check();
     const http::Server server(
         io_, clock_, listener,
         [&](const http::Request& request) {
-          http::Response response = service_.answer(request);
+          http::Response response = request.target == RdtService::kTarget
+                                        ? rdt_service_.respond(request)
+                                        : service_.answer(request);
           wait(timer);
           return response;
         },
@@ -97,21 +108,31 @@ class Helper {
   Result<void> restore() {
     for (int i = 0; i < kMostRetries; ++i) {
       keeper_.keep_off({}, {});
-      if (!keeper_.state().problem.empty()) {
-        return fail(ErrorCode::kUnavailable, keeper_.state().problem);
+      rdt_.keep({});
+      for (const std::string& problem : {keeper_.state().problem, rdt_.state().problem}) {
+        if (!problem.empty()) return fail(ErrorCode::kUnavailable, problem);
       }
-      if (!keeper_.holds()) return {};
+      if (!holds()) return {};
       clock_.sleep(kRetry);
     }
     return fail(ErrorCode::kUnavailable,
-                "something could not be put back; what, is recorded in " + keeper_.file().string());
+                "something could not be put back; what, is recorded in " +
+                    (keeper_.holds() ? keeper_.file() : rdt_.file()).string());
   }
 
  private:
+  bool holds() const { return keeper_.holds() || rdt_.holds(); }
+
+  void check() {
+    if (keeper_.holds()) service_.check();
+    if (rdt_.holds()) rdt_.check();
+  }
+
   void wait(rpc::Timer& timer) {
-    if (!keeper_.holds()) return timer.cancel();
-    timer.in(keeper_.is_unfinished() ? kRetry : kCheck, [this, &timer] {
-      service_.check();
+    if (!holds()) return timer.cancel();
+    const bool is_unfinished = keeper_.is_unfinished() || rdt_.is_unfinished();
+    timer.in(is_unfinished ? kRetry : kCheck, [this, &timer] {
+      check();
       wait(timer);
     });
   }
@@ -120,6 +141,9 @@ class Helper {
   boost::asio::io_context io_;
   log::Log log_;
   Keeper keeper_;
+  ResctrlFiles resctrl_;
+  RdtKeeper rdt_;
+  RdtService rdt_service_;
   Service service_;
 };
 

@@ -90,9 +90,12 @@ void ClassKeeper::read_weight() {
 
 void ClassKeeper::set_plan(policy::plan::ClassPlan plan) {
   view_.requests = std::move(plan.requests);
+  view_.rdt.clear();
   for (NiceView& view : view_.nice) {
     const auto wanted = plan.nice.find(view.vcpu);
     view.wanted = wanted == plan.nice.end() ? std::nullopt : std::optional(wanted->second);
+    const auto rdt = plan.rdt.find(view.vcpu);
+    if (rdt != plan.rdt.end()) view_.rdt.push_back({view.key, view.vcpu, rdt->second});
   }
   view_.io_weight.wanted = plan.io_weight;
   evaluate();

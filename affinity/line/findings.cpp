@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "affinity/line/rdt.hpp"
 #include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/isolation.hpp"
@@ -173,6 +174,25 @@ void collect_classes(const std::string& sandbox, const ClassView& classes, Verif
                  messages::refusal_text(request),
          .reason = "class-" + std::string(policy::plan::refusal_name(*request.refusal)),
          .remedy = {}});
+  }
+}
+
+void collect_rdt(const SandboxView& view, VerifyReport& report) {
+  if (view.released) return;
+  for (const RdtVcpu& one : view.classes.rdt) {
+    const std::string problem = rdt_problem(view, one);
+    if (problem.empty()) continue;
+    const std::string name = "RDT class " + one.name + " of vCPU " + std::to_string(one.vcpu) +
+                             " (thread " + std::to_string(one.key.tid) + ')';
+    report.findings.push_back({.severity = Severity::kDegraded,
+                               .invariant = "classes",
+                               .sandbox = view.pod.id,
+                               .subject = name,
+                               .wanted = {},
+                               .actual = {},
+                               .text = name + " is not set: " + problem,
+                               .reason = "class-unset",
+                               .remedy = "journalctl -u kata-affinity-helper"});
   }
 }
 

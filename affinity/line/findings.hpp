@@ -46,6 +46,8 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
 /// What resource classes come to: values that differ from the plan's, and classes that containers
 /// ask for and do not have.
 void collect_classes(const std::string& sandbox, const ClassView& classes, VerifyReport& report);
+/// vCPUs whose threads do not have their RDT class, as kata-affinity-helper last reported it.
+void collect_rdt(const SandboxView& view, VerifyReport& report);
 
 /// The last piece of the chain, as far as a guest is believed. What it does not confirm is an
 /// obstacle to its containers' isolation. `guest` may be null.

@@ -77,6 +77,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       sandbox->interrupts().views(),
       sandbox->isolation().containers(),
       sandbox->classes().view(),
+      board.rdt(),
       known_grade(*pod),
       std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count()};
 }

@@ -140,6 +140,7 @@ void Verifier::check_plan(const Sandbox& sandbox) {
   collect_immovable(sandbox.id(), sandbox.threads(), node_.foreign_to(sandbox), report_);
   collect_interrupts(sandbox.id(), sandbox.interrupts().views(), report_);
   collect_classes(sandbox.id(), sandbox.classes().view(), report_);
+  if (const auto view = node_.view(sandbox.id())) collect_rdt(*view, report_);
   collect_guest(sandbox.id(), node_.board.guest(sandbox.id()), report_);
   for (const auto& violation : violations_of(node_, sandbox)) {
     report_.findings.push_back(to_finding(violation, sandbox.threads()));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/board/rdt_view.hpp"
 #include "affinity/board/views.hpp"
 #include "policy/facts/interrupts.hpp"
 #include "policy/facts/sandbox.hpp"
@@ -77,11 +78,19 @@ struct IoWeightView {
   }
 };
 
+/// The RDT class that a vCPU's thread is to have.
+struct RdtVcpu {
+  policy::ThreadKey key;
+  int vcpu = -1;
+  std::string name;
+};
+
 /// Resource classes.
 struct ClassView {
   std::vector<policy::plan::RequestedClass> requests;
   std::vector<NiceView> nice;  ///< of the vCPUs; empty where no class is or was asked for
   IoWeightView io_weight;
+  std::vector<RdtVcpu> rdt;  ///< of the vCPUs that have one; what comes of it: line/rdt.hpp
 };
 
 /// Of a pod whose grade is quiet, or that requests a grade which it does not get.
@@ -125,6 +134,7 @@ struct SandboxView {
   /// Of each exclusive container that has not exited, by id.
   const std::vector<policy::plan::ContainerIsolation>& isolation;
   const ClassView& classes;
+  const board::RdtView& rdt;          ///< of the whole node
   std::optional<SandboxGrade> grade;  ///< absent: best-effort, as configured
   std::int64_t now = 0;               ///< seconds of the monotonic clock, as pins end by it
 

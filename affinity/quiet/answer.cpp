@@ -7,31 +7,20 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
+#include "affinity/helper_client/document.hpp"
 #include "base/json/json.hpp"
-#include "base/json/lookup.hpp"
 #include "base/text.hpp"
 
 namespace ka::quiet {
 namespace {
 
 namespace json = boost::json;
-using base::ErrorCode;
 using base::Fields;
 using base::InputError;
+using helper_client::read_text;
 using policy::QuietKind;
 using policy::QuietRest;
 using policy::QuietState;
-
-constexpr int kGood = 200;
-constexpr int kRefused = 400;
-
-/// Whatever it says, made printable and cut.
-void read_text(Fields& fields, std::string_view name, std::string& into, std::size_t limit) {
-  const json::value* value = fields.find(name);
-  if (value == nullptr) return;
-  if (!value->is_string()) return fields.reject(name, "must be text");
-  into = base::printable(value->get_string(), limit);
-}
 
 QuietRest read_rest(const json::value& value, const std::string& path, InputError& wrong) {
   QuietRest rest;
@@ -80,27 +69,11 @@ void add_kind(QuietState& state, QuietKind kind, const std::string& path, InputE
   state.kinds.push_back(std::move(kind));
 }
 
-/// Why it refuses a request.
-std::string error_in(const std::string& body) {
-  const auto document = base::parse_json(body, "error");
-  const std::string text =
-      document ? base::text_at(*document, "/error") : base::printable(body, base::kMaxSentence);
-  return text.empty() ? "it does not say why" : text;
-}
-
 }  // namespace
 
 http::Request quiet_request(const policy::CpuSet& cpus) {
   const json::object body{{"cpus", policy::format_list(cpus)}};
   return {"POST", "/v1/quiet", json::serialize(body)};
-}
-
-base::Result<QuietState> read_answer(const http::Response& response) {
-  if (response.status == kRefused) {
-    return base::fail(ErrorCode::kConflict, error_in(response.body));
-  }
-  if (response.status == kGood) return read_state(response.body);
-  return base::fail(ErrorCode::kUnavailable, "status " + std::to_string(response.status));
 }
 
 base::Result<QuietState> read_state(std::string_view document) {

@@ -19,10 +19,6 @@ inline constexpr std::size_t kMaxLeft = 64;
 /// POST /v1/quiet: keep the host off these CPUs, and off no others.
 http::Request quiet_request(const policy::CpuSet& cpus);
 
-/// The state in an answer. kConflict: the request is refused as a whole, nothing has changed
-/// (status 400); kInvalid: it is no such document; kUnavailable: another status.
-base::Result<policy::QuietState> read_answer(const http::Response& response);
-
 /// kInvalid, with the path of what is wrong. Names and reasons become printable.
 base::Result<policy::QuietState> read_state(std::string_view document);
 

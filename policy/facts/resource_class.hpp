@@ -19,6 +19,7 @@ namespace ka::policy {
 enum class ClassKind {
   kScheduling,  ///< nice of its vCPUs' threads
   kBlockIo,     ///< weight of the sandbox's block I/O
+  kRdt,         ///< caches and memory bandwidth of its vCPUs' threads
 };
 
 struct ClassKindInfo {
@@ -31,6 +32,7 @@ struct ClassKindInfo {
 inline constexpr ClassKindInfo kClassKinds[] = {
     {ClassKind::kScheduling, "scheduling-class", "scheduling-class.resource-policy.nri.io"},
     {ClassKind::kBlockIo, "blockioclass", "blockioclass.resource-policy.nri.io"},
+    {ClassKind::kRdt, "rdtclass", "rdtclass.resource-policy.nri.io"},
 };
 
 static_assert(std::ranges::all_of(kClassKinds, [](const ClassKindInfo& info) {

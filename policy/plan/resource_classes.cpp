@@ -7,26 +7,25 @@
 namespace ka::policy::plan {
 namespace {
 
-using Value = std::optional<int>;
-
 /// What a container is to have of one kind.
+template <typename Value>
 struct Share {
   const ContainerFacts* container;
   VcpuSet vcpus;
-  Value value;
+  std::optional<Value> value;
 };
 
-Value value_of(const ResourceClass& given, ClassKind kind) {
-  return kind == ClassKind::kScheduling ? given.nice : given.io_weight;
-}
+// What a class gives of one kind.
 
-std::optional<ClassRefusal> refusal_of(const std::string& name, ClassKind kind,
-                                       const ResourceClasses& classes) {
-  if (!classes.by_annotation.contains(kind)) return ClassRefusal::kNotAllowed;
-  const auto found = classes.by_name.find(name);
-  if (found == classes.by_name.end()) return ClassRefusal::kUnknown;
-  if (!value_of(found->second, kind)) return ClassRefusal::kNoValue;
-  return std::nullopt;
+std::optional<int> nice_of(const std::string& /*name*/, const ResourceClass& given) {
+  return given.nice;
+}
+std::optional<int> weight_of(const std::string& /*name*/, const ResourceClass& given) {
+  return given.io_weight;
+}
+/// A class is one group of the kernel's: those who agree have it by name.
+std::optional<std::string> rdt_of(const std::string& name, const ResourceClass& given) {
+  return given.rdt.empty() ? std::nullopt : std::optional(name);
 }
 
 VcpuSet vcpus_of(const SandboxPlan& plan, const std::string& container) {
@@ -35,16 +34,21 @@ VcpuSet vcpus_of(const SandboxPlan& plan, const std::string& container) {
 }
 
 /// Asks for one kind, container by container.
+template <typename Value>
 class Kind {
  public:
-  Kind(ClassKind kind, const ResourceClasses& classes) : kind_(kind), classes_(classes) {}
+  using ValueOf = std::optional<Value> (*)(const std::string& name, const ResourceClass& given);
+
+  Kind(ClassKind kind, const ResourceClasses& classes, ValueOf value_of)
+      : kind_(kind), classes_(classes), value_of_(value_of) {}
 
   void add(const ContainerFacts& container, VcpuSet vcpus, const ClassAnnotations& annotations) {
-    Share share{&container, std::move(vcpus), {}};
+    Share<Value> share{&container, std::move(vcpus), {}};
     if (auto name = requested_class_of(annotations, kind_, container.name)) {
-      const auto refusal = refusal_of(*name, kind_, classes_);
-      if (!refusal) share.value = value_of(classes_.by_name.find(*name)->second, kind_);
-      requests_.push_back({container.id, kind_, std::move(*name), refusal});
+      const auto value = granted(*name);
+      if (value) share.value = *value;
+      requests_.push_back({container.id, kind_, std::move(*name),
+                           value ? std::nullopt : std::optional(value.error())});
     }
     shares_.push_back(std::move(share));
   }
@@ -52,10 +56,10 @@ class Kind {
   /// The value on which all containers agree that `concerns`; absent: they do not, or there is
   /// none.
   template <typename Concerns>
-  Value agreed(const Concerns& concerns) const {
-    Value value;
+  std::optional<Value> agreed(const Concerns& concerns) const {
+    std::optional<Value> value;
     bool is_first = true;
-    for (const Share& share : shares_) {
+    for (const Share<Value>& share : shares_) {
       if (!concerns(share)) continue;
       if (!is_first && share.value != value) return std::nullopt;
       value = share.value;
@@ -64,43 +68,57 @@ class Kind {
     return value;
   }
 
-  const std::vector<Share>& shares() const { return shares_; }
+  const std::vector<Share<Value>>& shares() const { return shares_; }
 
   void refuse(const std::string& container, ClassRefusal why) {
     const auto found = std::ranges::find(requests_, container, &RequestedClass::container);
     if (found != requests_.end() && !found->refusal) found->refusal = why;
   }
 
-  std::vector<RequestedClass> release() { return std::move(requests_); }
+  void move_to(std::vector<RequestedClass>& requests) {
+    for (RequestedClass& request : requests_) requests.push_back(std::move(request));
+    requests_.clear();
+  }
 
  private:
+  Expected<Value, ClassRefusal> granted(const std::string& name) const {
+    if (!classes_.by_annotation.contains(kind_)) return unexpected(ClassRefusal::kNotAllowed);
+    const auto found = classes_.by_name.find(name);
+    if (found == classes_.by_name.end()) return unexpected(ClassRefusal::kUnknown);
+    auto value = value_of_(name, found->second);
+    if (!value) return unexpected(ClassRefusal::kNoValue);
+    return *std::move(value);
+  }
+
   ClassKind kind_;
   const ResourceClasses& classes_;
-  std::vector<Share> shares_;
+  ValueOf value_of_;
+  std::vector<Share<Value>> shares_;
   std::vector<RequestedClass> requests_;
 };
 
 /// A container without vCPUs of its own has nothing that could have the value.
-std::map<int, int> nice_of_vcpus(const SandboxPlan& plan, Kind& scheduling) {
-  std::map<int, int> nice;
+template <typename Value>
+std::map<int, Value> values_of_vcpus(const SandboxPlan& plan, Kind<Value>& kind) {
+  std::map<int, Value> values;
   for (const VcpuPlan& vcpu : plan.vcpus) {
     const int index = vcpu.index;
     const auto value =
-        scheduling.agreed([index](const Share& share) { return share.vcpus.contains(index); });
-    if (value) nice[index] = *value;
+        kind.agreed([index](const Share<Value>& share) { return share.vcpus.contains(index); });
+    if (value) values[index] = *value;
   }
-  for (const Share& share : scheduling.shares()) {
+  for (const Share<Value>& share : kind.shares()) {
     const bool has_all =
         !share.vcpus.empty() &&
-        std::ranges::all_of(share.vcpus, [&nice](int vcpu) { return nice.contains(vcpu); });
-    if (!has_all) scheduling.refuse(share.container->id, ClassRefusal::kShared);
+        std::ranges::all_of(share.vcpus, [&values](int vcpu) { return values.contains(vcpu); });
+    if (!has_all) kind.refuse(share.container->id, ClassRefusal::kShared);
   }
-  return nice;
+  return values;
 }
 
-Value weight_of_sandbox(Kind& block_io) {
-  const auto weight = block_io.agreed([](const Share&) { return true; });
-  for (const Share& share : block_io.shares()) {
+std::optional<int> weight_of_sandbox(Kind<int>& block_io) {
+  const auto weight = block_io.agreed([](const Share<int>&) { return true; });
+  for (const Share<int>& share : block_io.shares()) {
     if (!weight) block_io.refuse(share.container->id, ClassRefusal::kShared);
   }
   return weight;
@@ -125,17 +143,22 @@ std::string_view refusal_name(ClassRefusal refusal) {
 ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts>& containers,
                        const ClassAnnotations& annotations, const ResourceClasses& classes) {
   if (annotations.empty()) return {};
-  Kind scheduling(ClassKind::kScheduling, classes);
-  Kind block_io(ClassKind::kBlockIo, classes);
+  Kind<int> scheduling(ClassKind::kScheduling, classes, nice_of);
+  Kind<int> block_io(ClassKind::kBlockIo, classes, weight_of);
+  Kind<std::string> rdt(ClassKind::kRdt, classes, rdt_of);
   for (const ContainerFacts& container : containers) {
     if (container.exited) continue;
     scheduling.add(container, vcpus_of(plan, container.id), annotations);
     block_io.add(container, {}, annotations);
+    rdt.add(container, vcpus_of(plan, container.id), annotations);
   }
-  ClassPlan result{.nice = nice_of_vcpus(plan, scheduling),
+  ClassPlan result{.nice = values_of_vcpus(plan, scheduling),
                    .io_weight = weight_of_sandbox(block_io),
-                   .requests = scheduling.release()};
-  for (RequestedClass& request : block_io.release()) result.requests.push_back(std::move(request));
+                   .rdt = values_of_vcpus(plan, rdt),
+                   .requests = {}};
+  scheduling.move_to(result.requests);
+  block_io.move_to(result.requests);
+  rdt.move_to(result.requests);
   std::ranges::stable_sort(result.requests, {}, &RequestedClass::container);
   return result;
 }

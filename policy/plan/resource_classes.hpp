@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/facts/rdt.hpp"
 #include "policy/facts/resource_class.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/plan/plan.hpp"
@@ -20,6 +21,7 @@ namespace ka::policy::plan {
 struct ResourceClass {
   std::optional<int> nice;       ///< -20 to 19
   std::optional<int> io_weight;  ///< 1 to 10000; 100 is the kernel's default
+  RdtShares rdt = {};
 
   bool operator==(const ResourceClass&) const = default;
 };
@@ -58,14 +60,15 @@ struct RequestedClass {
 struct ClassPlan {
   std::map<int, int> nice;               ///< by vCPU index; others are left alone
   std::optional<int> io_weight;          ///< of the sandbox's cgroup; absent: left alone
+  std::map<int, std::string> rdt = {};   ///< names of classes by vCPU index; others are left alone
   std::vector<RequestedClass> requests;  ///< by container and kind
 
   bool operator==(const ClassPlan&) const = default;
 };
 
-/// A vCPU gets the nice value on which all containers that run on it agree, and the sandbox's
-/// cgroup, which does the I/O of all, the weight on which all agree: a container is given nothing
-/// at another one's cost. Containers that have exited have no say.
+/// A vCPU gets the nice value and the RDT class on which all containers that run on it agree, and
+/// the sandbox's cgroup, which does the I/O of all, the weight on which all agree: a container is
+/// given nothing at another one's cost. Containers that have exited have no say.
 ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts>& containers,
                        const ClassAnnotations& annotations, const ResourceClasses& classes);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper's record may be cut short or damaged: it is refused, or what it holds is written back
-// the same. So may a request be.
+// The helper's records may be cut short or damaged: they are refused, or what they hold is written
+// back the same. So may requests be, and resctrl's own texts.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "affinity/helper/rdt_record.hpp"
+#include "affinity/helper/rdt_service.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "affinity/helper/service.hpp"
 #include "tests/fuzz/require.hpp"
@@ -20,6 +22,25 @@ void read_record(std::string_view text) {
   if (const auto records = ka::helper::from_text(text, kBoot)) {
     const auto again = ka::helper::from_text(ka::helper::to_text(*records, kBoot), kBoot);
     require(again && *again == *records);
+  }
+  if (const auto records = ka::helper::rdt_from_text(text, kBoot)) {
+    const auto again = ka::helper::rdt_from_text(ka::helper::to_text(*records, kBoot), kBoot);
+    require(again && *again == *records);
+  }
+}
+
+void read_groups(std::string_view text) {
+  if (const auto groups = ka::helper::read_groups(text)) {
+    require(groups->size() <= ka::helper::kMostRdtGroups);
+    for (const auto& group : *groups) require(!group.shares.empty());
+  }
+  if (const auto home = ka::helper::parse_home(text)) {
+    require(home->group.empty() || ka::helper::is_group_name(home->group));
+  }
+  using ka::policy::plan::format_schemata;
+  using ka::policy::plan::parse_schemata;
+  if (const auto schemata = parse_schemata(text)) {
+    require(parse_schemata(format_schemata(*schemata)).has_value());
   }
 }
 
@@ -44,6 +65,7 @@ void answer_request(std::string_view body) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   read_record(text);
+  read_groups(text);
   answer_request(text);
   return 0;
 }

@@ -7,7 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/helper_client/document.hpp"
 #include "affinity/quiet/answer.hpp"
+#include "affinity/rdt/verb.hpp"
 #include "base/text.hpp"
 #include "policy/plan/quiet.hpp"
 #include "tests/fuzz/require.hpp"
@@ -30,6 +32,24 @@ void check_kind(const ka::policy::QuietKind& kind) {
   }
 }
 
+void check_classes(const ka::rdt::State& state) {
+  require_clean(state.problem, ka::base::kMaxSentence);
+  for (const auto& [name, group] : state.groups) {
+    require_clean(group.problem, ka::base::kMaxSentence);
+    for (const auto& [tid, problem] : group.threads) {
+      require_clean(problem, ka::base::kMaxSentence);
+    }
+  }
+}
+
+void check_state(const ka::policy::QuietState& state) {
+  require_clean(state.problem, ka::base::kMaxSentence);
+  require(state.kinds.size() <= std::size(ka::policy::kQuietKinds));
+  for (const ka::policy::QuietKind& kind : state.kinds) check_kind(kind);
+  const auto obstacle = ka::policy::plan::quiet_obstacle(state.cpus, state);
+  require(!obstacle || obstacle->reason != ka::policy::plan::NotQuiet::kPending);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -37,14 +57,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   constexpr int kStatus[] = {200, 400, 503};
   const int status = kStatus[data[0] % std::size(kStatus)];
-  const auto state = quiet::read_answer(
+  const auto document = helper_client::document_in(
       {.status = status, .body = std::string(reinterpret_cast<const char*>(data + 1), size - 1)});
-  require(status == 200 || !state);
-  if (!state) return 0;
-  require_clean(state->problem, base::kMaxSentence);
-  require(state->kinds.size() <= std::size(policy::kQuietKinds));
-  for (const policy::QuietKind& kind : state->kinds) check_kind(kind);
-  const auto obstacle = policy::plan::quiet_obstacle(state->cpus, *state);
-  require(!obstacle || obstacle->reason != policy::plan::NotQuiet::kPending);
+  require(document.has_value() == (status == 200));
+  if (!document) return 0;
+  if (const auto state = quiet::read_state(*document)) check_state(*state);
+  if (const auto state = rdt::Verb::read(*document)) check_classes(*state);
   return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/procfs/known_vmms.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace ka::vmm {
@@ -79,5 +80,12 @@ constexpr std::array kVmms = {
 }  // namespace
 
 std::span<const KnownVmm> known_vmms() { return kVmms; }
+
+bool is_vmm_program(std::string_view name) {
+  return std::ranges::any_of(kVmms, [name](const KnownVmm& vmm) {
+    return std::ranges::any_of(vmm.programs,
+                               [name](std::string_view known) { return name.starts_with(known); });
+  });
+}
 
 }  // namespace ka::vmm

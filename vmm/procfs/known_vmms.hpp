@@ -32,4 +32,7 @@ struct KnownVmm {
 
 std::span<const KnownVmm> known_vmms();
 
+/// Whether a program of this name (without its path) is nothing but a known VMM.
+bool is_vmm_program(std::string_view name);
+
 }  // namespace ka::vmm

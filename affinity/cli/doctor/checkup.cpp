@@ -88,6 +88,11 @@ void examine_settings(const fs::path& root, Symptoms& symptoms) {
   }
 }
 
+bool has_rdt(const config::Config& config) {
+  return std::ranges::any_of(config.classes.by_name,
+                             [](const auto& entry) { return !entry.second.rdt.empty(); });
+}
+
 bool wants_quiet(const config::Config& config) {
   const auto is_quiet = [&config](const policy::plan::Settings& settings) {
     return policy::plan::may_be_quiet(settings, config.quiet);
@@ -97,16 +102,19 @@ bool wants_quiet(const config::Config& config) {
                              [&](const auto& entry) { return is_quiet(entry.second); });
 }
 
-/// Without kata-affinity-helper the grade has no effect.
+/// Without kata-affinity-helper neither the grade nor an RDT class has an effect.
 void examine_helper(const fs::path& root, Symptoms& symptoms) {
   const auto config = config::load_config(std::nullopt, root);
-  if (!config || !wants_quiet(*config)) return;
+  if (!config) return;
+  const bool is_quiet = wants_quiet(*config);
+  if (!is_quiet && !has_rdt(*config)) return;
   if (is_there(root / config->helper_socket.relative_path())) return;
-  symptoms.push_back({"helper", Level::kBad,
-                      "grade is \"quiet\", and kata-affinity-helper's socket " +
-                          config->helper_socket.string() +
-                          " does not exist: sandboxes stay best-effort",
-                      "enable that socket", "systemctl enable --now kata-affinity-helper.socket"});
+  symptoms.push_back(
+      {"helper", Level::kBad,
+       std::string(is_quiet ? "grade is \"quiet\"" : "classes have l3, l2 or mba") +
+           ", and kata-affinity-helper's socket " + config->helper_socket.string() +
+           " does not exist: " + (is_quiet ? "sandboxes stay best-effort" : "these have no effect"),
+       "enable that socket", "systemctl enable --now kata-affinity-helper.socket"});
 }
 
 /// Exclusive containers on a node without a profile are degraded: nothing isolates them.

@@ -187,6 +187,13 @@ std::string value_text(const json::value& value) {
   return text + (problem.empty() ? "\n" : ": " + problem + '\n');
 }
 
+/// "  vCPU 1: rdtclass gold", "  vCPU 1: rdtclass gold NOT set: resctrl is not mounted".
+std::string rdt_line(const json::value& rdt) {
+  const std::string problem = text_of(rdt, "problem");
+  return fmt::format("  vCPU {}: rdtclass {}{}\n", number_of(rdt, "vcpu"), text_of(rdt, "wanted"),
+                     problem.empty() ? "" : " NOT set: " + problem);
+}
+
 /// "  class: container c1 has scheduling-class gold", and what classes come to:
 /// "  vCPU 1: nice 5", "  block I/O weight: 200".
 std::string class_lines(const json::value& sandbox) {
@@ -205,6 +212,7 @@ std::string class_lines(const json::value& sandbox) {
   const json::value& weight = base::member(classes, "io_weight");
   if (base::member(weight, "wanted").is_number())
     text += "  block I/O weight: " + value_text(weight);
+  for (const json::value& rdt : array_of(classes, "rdt")) text += rdt_line(rdt);
   return text;
 }
 
@@ -255,6 +263,7 @@ long long count_unset(const json::value& sandbox) {
   const json::value& classes = base::member(sandbox, "classes");
   const auto is_unset = [](const json::value& value) { return flag_of(value, "drift"); };
   return std::ranges::count_if(array_of(classes, "nice"), is_unset) +
+         std::ranges::count_if(array_of(classes, "rdt"), is_unset) +
          (is_unset(base::member(classes, "io_weight")) ? 1 : 0);
 }
 

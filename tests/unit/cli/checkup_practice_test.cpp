@@ -266,6 +266,11 @@ TEST_CASE("doctor: grade quiet without the helper's socket") {
           "does not exist: sandboxes stay best-effort -> systemctl enable --now "
           "kata-affinity-helper.socket");
   }
+  CHECK(finding("[affinity.classes.gold]\nmba = \"50%\"\n") ==
+        "classes have l3, l2 or mba, and kata-affinity-helper's socket "
+        "/run/kata-affinity/helper.sock does not exist: these have no effect -> systemctl enable "
+        "--now kata-affinity-helper.socket");
+  CHECK(finding("[affinity.classes.gold]\nnice = 5\n").empty());
   root.write("run/kata-affinity/helper.sock", "");
   CHECK(finding("grade = \"quiet\"\n").empty());
   CHECK_FALSE(finding("grade = \"quiet\"\nhelper_socket = \"/run/other.sock\"\n").empty());

@@ -184,7 +184,8 @@ TEST_CASE("an unsupported value is rejected") {
   CHECK(wrong(set("vcpu_pinning", "\"all\""))
             .ends_with(R"("all" is not one of "dedicated", "balanced", "mask", "none")"));
   CHECK(wrong(set("allow_annotations", "[\"vhost\"]"))
-            .ends_with(R"("libvirt_domain", "grade", "scheduling-class", "blockioclass")"));
+            .ends_with(
+                R"("libvirt_domain", "grade", "scheduling-class", "blockioclass", "rdtclass")"));
 }
 
 TEST_CASE("unknown keys below [affinity] are errors, other tables are Kata's") {

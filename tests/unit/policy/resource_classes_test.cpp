@@ -115,3 +115,18 @@ TEST_CASE("a vCPU that serves no container keeps its nice value") {
   CHECK(planned(facts, {{kScheduling, "fast"}}).nice.size() == 2);
   CHECK(planned(facts, {}) == ClassPlan{});
 }
+
+TEST_CASE("the vCPUs of a container get its RDT class by name, where all that they serve agree") {
+  constexpr const char* kRdt = "rdtclass.resource-policy.nri.io";
+  ResourceClasses given = classes();
+  given.by_name["fast"].rdt.l3 = parse_cache_share("50%");
+  given.by_annotation = {ClassKind::kRdt};
+  const auto facts = sandbox(5, {owner("a", "2-3"), owner("b", "5"), shared("c", "0-1")});
+  const ClassPlan plan = planned(facts, {{of(kRdt, "a"), "fast"}, {of(kRdt, "b"), "slow"}}, given);
+  CHECK(answers(plan) == "a:granted b:no-value");
+  CHECK(plan.rdt.size() == 2);
+  CHECK(std::ranges::all_of(plan.rdt, [](const auto& vcpu) { return vcpu.second == "fast"; }));
+  CHECK(plan.nice.empty());
+  given.by_annotation = {ClassKind::kBlockIo};
+  CHECK(answers(planned(facts, {{of(kRdt, "a"), "fast"}}, given)) == "a:not-allowed");
+}

@@ -3,6 +3,7 @@
 #include "affinity/quiet/answer.hpp"
 
 #include "affinity/helper/service.hpp"
+#include "affinity/helper_client/document.hpp"
 #include "tests/catch.hpp"
 
 using namespace ka;
@@ -31,6 +32,10 @@ std::string rests(int number) {
     text += std::string(i == 0 ? "" : ",") + R"({"name":"x","cpus":"4","why":"y"})";
   }
   return text;
+}
+
+base::Result<policy::QuietState> read_response(const http::Response& response) {
+  return helper_client::document_in(response).and_then(quiet::read_state);
 }
 
 }  // namespace
@@ -94,14 +99,14 @@ TEST_CASE("names and reasons become printable and bounded") {
 }
 
 TEST_CASE("an answer is a state, a refusal with its reason, or none") {
-  CHECK(quiet::read_answer({.status = 200, .body = document("")})->cpus == CpuSet{4, 5, 6, 7});
+  CHECK(read_response({.status = 200, .body = document("")})->cpus == CpuSet{4, 5, 6, 7});
   const auto refusal = [](const std::string& body) {
-    const auto answer = quiet::read_answer({.status = 400, .body = body});
+    const auto answer = read_response({.status = 400, .body = body});
     CHECK(answer.error().code == ErrorCode::kConflict);
     return answer.error().message;
   };
   CHECK(refusal(R"({"error":"CPU 9\n is not online"})") == "CPU 9\\x0a is not online");
   CHECK(refusal("{}") == "it does not say why");
   CHECK(refusal("no") == "no");
-  CHECK(quiet::read_answer({.status = 503}).error().code == ErrorCode::kUnavailable);
+  CHECK(read_response({.status = 503}).error().code == ErrorCode::kUnavailable);
 }

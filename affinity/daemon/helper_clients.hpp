@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon requests of kata-affinity-helper.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+
+#include "affinity/line/node.hpp"
+#include "affinity/quiet/quiet.hpp"
+#include "affinity/rdt/rdt.hpp"
+#include "base/clock.hpp"
+
+namespace ka::daemon {
+
+class HelperClients {
+ public:
+  /// `socket`: the helper's; `run`: below it is what it records. The first three must outlive it.
+  HelperClients(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
+                const std::filesystem::path& socket, const std::filesystem::path& run)
+      : quiet_(io, clock, node, {socket, run}), rdt_(io, clock, node, {socket, run}) {}
+
+  void start() {
+    quiet_.start();
+    rdt_.start();
+  }
+  void refresh() {
+    quiet_.refresh();
+    rdt_.refresh();
+  }
+
+ private:
+  quiet::Quiet quiet_;
+  rdt::Rdt rdt_;
+};
+
+}  // namespace ka::daemon

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of documents that requests and the record have in common.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstddef>
+
+#include "base/json/json.hpp"
+#include "policy/facts/rdt.hpp"
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::helper {
+
+/// {"l3": "50%", "mba": "20%"}: what is absent is not limited.
+boost::json::object to_json(const policy::RdtShares& shares);
+/// Reads the keys of such an object.
+policy::RdtShares read_shares(base::Fields& fields);
+
+/// {"pid": 4711, "tid": 4712, "start_time": 99}
+boost::json::object to_json(const policy::ThreadKey& thread);
+policy::ThreadKey read_thread(base::Fields& fields);
+
+}  // namespace ka::helper

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kata-affinity-helper's responses mean, whichever the verb.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/http/message.hpp"
+#include "base/json/json.hpp"
+#include "base/result.hpp"
+
+namespace ka::helper_client {
+
+/// The document of a response. kConflict: the request is refused as a whole, nothing has changed
+/// (status 400); kUnavailable: another status.
+base::Result<std::string> document_in(const http::Response& response);
+
+/// Reads text whatever it says, made printable and cut.
+void read_text(base::Fields& fields, std::string_view name, std::string& into, std::size_t limit);
+
+}  // namespace ka::helper_client

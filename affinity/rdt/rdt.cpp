@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/rdt/rdt.hpp"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+namespace ka::rdt {
+
+using base::ErrorCode;
+using board::NotificationKind;
+
+Rdt::Rdt(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
+         const Places& places)
+    : io_(io),
+      node_(node),
+      client_(io, clock, {.socket = places.socket},
+              [this](const Wants&, auto response) { record(std::move(response)); }),
+      record_(places.run / "kata-affinity/helper/resctrl.json") {}
+
+/// A sandbox may end without a run.
+void Rdt::start() {
+  for (const auto kind : {NotificationKind::kLineRun, NotificationKind::kSandboxEnded}) {
+    subscriptions_.push_back(
+        node_.board.feed().subscribe(kind, [this](const auto&) { follow_soon(); }));
+  }
+}
+
+void Rdt::refresh() {
+  again_ = requested_ && !requested_->empty();
+  follow();
+}
+
+void Rdt::follow_soon() {
+  if (std::exchange(soon_, true)) return;
+  boost::asio::post(io_, [this] {
+    soon_ = false;
+    follow();
+  });
+}
+
+void Rdt::follow() {
+  const Wants wants = wants_of(node_);
+  if (node_.gate().may_widen()) request(wants);
+  show(wants);
+}
+
+void Rdt::request(const Wants& wants) {
+  if (wants.empty() && !requested_ && !has_record()) requested_ = wants;
+  if (!std::exchange(again_, false) && requested_ == wants) return;
+  requested_ = wants;
+  client_.request(wants);
+}
+
+/// One that cannot be seen may be there.
+bool Rdt::has_record() const {
+  std::error_code error;
+  return std::filesystem::exists(record_, error) || error;
+}
+
+void Rdt::record(base::Result<State> response) {
+  trouble_.clear();
+  state_.reset();
+  if (response) {
+    state_ = *std::move(response);
+  } else if (response.error().code == ErrorCode::kConflict) {
+    trouble_ = "the helper (kata-affinity-helper) refuses it: " + response.error().message;
+  } else {
+    trouble_ = "the helper (kata-affinity-helper) does not respond: " + response.error().message;
+  }
+  show(wants_of(node_));
+}
+
+/// Where no thread has a class, nobody misses the helper.
+void Rdt::show(const Wants& wants) {
+  board::RdtView view;
+  if (!wants.empty()) view.problem = state_ ? state_->problem : trouble_;
+  if (state_) {
+    for (const auto& [name, group] : state_->groups) {
+      view.classes[name] = {group.problem, group.threads};
+    }
+  }
+  warn(wants, view);
+  node_.board.set_rdt(std::move(view));
+}
+
+/// Once for each reason, until it is gone.
+void Rdt::warn(const Wants& wants, const board::RdtView& view) {
+  std::set<std::string> warnings;
+  if (!view.problem.empty()) warnings.insert("RDT classes have no effect: " + view.problem);
+  for (const Group& group : wants) {
+    const auto found = view.classes.find(group.name);
+    if (!view.problem.empty() || found == view.classes.end()) continue;
+    if (found->second.problem.empty()) continue;
+    warnings.insert("RDT class " + group.name + " has no effect: " + found->second.problem);
+  }
+  for (const std::string& text : warnings) {
+    if (!warned_.contains(text)) node_.board.notify(NotificationKind::kUnmanaged, {}, text);
+  }
+  warned_ = std::move(warnings);
+}
+
+}  // namespace ka::rdt

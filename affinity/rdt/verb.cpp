@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/rdt/verb.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <utility>
+
+#include "affinity/helper_client/document.hpp"
+#include "base/json/json.hpp"
+#include "base/text.hpp"
+
+namespace ka::rdt {
+namespace {
+
+namespace json = boost::json;
+using base::Fields;
+using base::InputError;
+using helper_client::read_text;
+
+json::object to_json(const policy::RdtShares& shares) {
+  json::object object;
+  if (shares.l3) object["l3"] = policy::format_share(*shares.l3);
+  if (shares.l2) object["l2"] = policy::format_share(*shares.l2);
+  if (shares.mba) object["mba"] = policy::format_bandwidth(*shares.mba);
+  return object;
+}
+
+json::object to_json(const Group& group) {
+  json::array tasks;
+  for (const policy::ThreadKey& thread : group.threads) {
+    tasks.push_back({{"pid", thread.pid}, {"tid", thread.tid}, {"start_time", thread.start_time}});
+  }
+  return {{"class", group.name}, {"schemata", to_json(group.shares)}, {"tasks", std::move(tasks)}};
+}
+
+void read_task(const json::value& value, const std::string& path, InputError& wrong,
+               GroupState& group) {
+  int tid = 0;
+  std::string problem;
+  Fields fields(value, path, wrong);
+  fields.require({"tid", "problem"});
+  fields.read("tid", tid);
+  read_text(fields, "problem", problem, base::kMaxSentence);
+  fields.finish();
+  group.threads[tid] = std::move(problem);
+}
+
+void read_group(const json::value& value, const std::string& path, InputError& wrong,
+                State& state) {
+  std::string name, schemata;
+  GroupState group;
+  Fields fields(value, path, wrong);
+  fields.require({"class", "schemata", "problem", "tasks"});
+  fields.read("class", name);
+  read_text(fields, "schemata", schemata, base::kMaxSentence);
+  read_text(fields, "problem", group.problem, base::kMaxSentence);
+  fields.each("tasks", [&](const json::value& task, const std::string& at) {
+    read_task(task, at, wrong, group);
+  });
+  fields.finish();
+  state.groups[std::move(name)] = std::move(group);
+}
+
+}  // namespace
+
+http::Request Verb::request(const Wanted& groups) {
+  json::array array;
+  for (const Group& group : groups) array.push_back(to_json(group));
+  return {"POST", "/v1/resctrl", json::serialize(json::object{{"groups", std::move(array)}})};
+}
+
+base::Result<State> Verb::read(std::string_view document) {
+  const auto parsed = base::parse_json(document, "response");
+  if (!parsed) return unexpected(parsed.error());
+  State state;
+  InputError wrong;
+  Fields fields(*parsed, "", wrong);
+  fields.require({"groups", "problem"});
+  fields.each("groups", [&](const json::value& value, const std::string& path) {
+    read_group(value, path, wrong, state);
+  });
+  read_text(fields, "problem", state.problem, base::kMaxSentence);
+  fields.finish();
+  if (!wrong.empty()) return unexpected(wrong.error());
+  return state;
+}
+
+}  // namespace ka::rdt
