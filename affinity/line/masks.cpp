@@ -7,17 +7,25 @@
 namespace ka::line {
 
 using policy::CpuSet;
+using Left = std::pair<int, CpuSet>;
 
 void Masks::remember(const std::vector<ThreadView>& threads) {
   left_.clear();
-  for (const ThreadView& thread : threads) left_[thread.facts.key.tid] = thread.actual;
+  left_.reserve(threads.size());
+  for (const ThreadView& thread : threads) left_.emplace_back(thread.facts.key.tid, thread.actual);
+  std::ranges::sort(left_, {}, &Left::first);
+}
+
+const CpuSet* Masks::left(int tid) const {
+  const auto found = std::ranges::lower_bound(left_, tid, {}, &Left::first);
+  return found == left_.end() || found->first != tid ? nullptr : &found->second;
 }
 
 bool Masks::are_as_left(const std::vector<ThreadView>& threads, AffinityCalls& calls) const {
   return std::ranges::all_of(threads, [&](const ThreadView& thread) {
-    const auto left = left_.find(thread.facts.key.tid);
+    const CpuSet* before = left(thread.facts.key.tid);
     const auto actual = calls.get(thread.facts.key.tid);
-    return left != left_.end() && actual && *actual == left->second;
+    return before != nullptr && actual && *actual == *before;
   });
 }
 
@@ -25,11 +33,11 @@ std::vector<ChangedMask> Masks::changed(const std::vector<ThreadView>& threads,
                                         AffinityCalls& calls) const {
   std::vector<ChangedMask> changed;
   for (const ThreadView& thread : threads) {
-    const auto left = left_.find(thread.facts.key.tid);
+    const CpuSet* before = left(thread.facts.key.tid);
     const auto actual = calls.get(thread.facts.key.tid);
-    if (left == left_.end() || !actual || *actual == left->second) continue;
+    if (before == nullptr || !actual || *actual == *before) continue;
     // Its planned mask: an obstacle has gone.
-    if (*actual != thread.wanted) changed.push_back({&thread, left->second, *actual});
+    if (*actual != thread.wanted) changed.push_back({&thread, *before, *actual});
   }
   return changed;
 }
@@ -54,9 +62,9 @@ void Masks::remember_original(const ThreadView& thread, const CpuSet& allowed) {
 /// its shim): what that one had before. Null for others.
 const state::Original* Masks::inherited(const ThreadView& thread, const CpuSet& allowed) const {
   const auto parent = std::ranges::find_if(originals_, [&](const auto& entry) {
-    const auto left = left_.find(entry.first);
-    return entry.second.start_time < thread.facts.key.start_time && left != left_.end() &&
-           (left->second & allowed) == thread.actual;
+    const CpuSet* given = left(entry.first);
+    return entry.second.start_time < thread.facts.key.start_time && given != nullptr &&
+           (*given & allowed) == thread.actual;
   });
   return parent == originals_.end() ? nullptr : &parent->second;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "affinity/line/affinity_calls.hpp"
@@ -63,8 +64,10 @@ class Masks {
 
  private:
   const state::Original* inherited(const ThreadView& thread, const policy::CpuSet& allowed) const;
+  /// As the line left a thread; null: it has not seen it yet.
+  const policy::CpuSet* left(int tid) const;
 
-  std::map<int, policy::CpuSet> left_;  ///< by tid
+  std::vector<std::pair<int, policy::CpuSet>> left_;  ///< by ascending tid
   Originals originals_;
   std::optional<policy::CpuSet> narrowed_by_proxy_;
   std::map<policy::ThreadKey, std::string> refused_;
