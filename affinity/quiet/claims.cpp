@@ -63,8 +63,10 @@ void add(std::string id, CpuSet cpus, std::optional<QuietObstacle> obstacle, Wan
 }
 
 void add_sandbox(const line::Node& node, const std::string& id, Wants& wants) {
+  const policy::ledger::PodRecord* pod = node.registry.find(id);
+  if (pod == nullptr || node.grade_for(*pod).grade != Grade::kQuiet) return;
   const auto view = node.view(id);
-  if (!view || node.grade_for(view->pod).grade != Grade::kQuiet) return;
+  if (!view) return;
   CpuSet cpus = dedicated_cpus(view->plan);
   auto obstacle = bar(*view, cpus, node.cgroups);
   add(id, std::move(cpus), std::move(obstacle), wants);
