@@ -127,6 +127,17 @@ def moved(pod: VmPod) -> None:
     expect_noisy("4-5")
 
 
+def unplugged(pod: VmPod) -> None:
+    check.step("one of its CPUs goes offline, and comes back: the host does not return with it")
+    online = Path("/sys/devices/system/cpu/cpu3/online")
+    online.write_text("0")
+    time.sleep(3)
+    online.write_text("1")
+    expect_quiet(OWN, pod.vm)
+    expect_grade(pod, "quiet")
+    expect_dedicated(pod.vm, OWN)
+
+
 def dead(pod: VmPod, daemon: Daemon, program: Helper) -> None:
     check.step("the daemon is killed: the host stays away, and nobody asks for anything else when it is back")
     daemon.kill()
@@ -211,6 +222,7 @@ def main() -> None:
         moved(pod)
         second(vms, pod)
         floor(vms, pod)
+        unplugged(pod)
         dead(pod, daemon, program)
         killed_within(pod, daemon, program, before)
         last = ended(vms, pod, daemon, before)
