@@ -138,7 +138,7 @@ void Agent::keep_processes(policy::GuestReport& report) const {
 bool Agent::run_background() {
   if (stale_.clear(Stale::kNotice)) write_notice();
   if (requested_ && stale_.clear(Stale::kSystem)) {
-    system_tasks_.begin(hierarchy_, tree_, report_.common, online(), spec_.move_interrupts);
+    system_tasks_.begin(hierarchy_, report_.common, online(), spec_.move_interrupts);
     calls_.set_affinity(::getpid(), report_.common);
     return true;
   }
@@ -147,7 +147,7 @@ bool Agent::run_background() {
   policy::GuestReport report = report_;
   if (stale_.clear(Stale::kProcesses)) {
     containers_.read_processes(hierarchy_, tree_, report.containers);
-    report.services_moved &= system_tasks_.hold_services(tree_);
+    report.services_moved &= system_tasks_.hold_services(tree_.branches);
   } else {
     system_tasks_.place_some();
     if (system_tasks_.is_placing()) return true;
