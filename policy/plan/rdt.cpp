@@ -72,15 +72,16 @@ std::uint32_t mask_of_percent(const CacheShare& share, const CacheFacts& facts) 
   return ways_below(high) & ~ways_below(low);
 }
 
-bool has_gaps(std::uint32_t mask) {
-  return !std::has_single_bit((mask >> std::countr_zero(mask)) + std::uint64_t{1});
-}
+/// Ways from the lowest on, up to the first gap.
+int first_run(std::uint32_t mask) { return std::countr_one(mask >> std::countr_zero(mask)); }
 
+/// The kernel counts the first run of a sparse mask only (cbm_validate()).
 Expected<std::uint32_t, RdtRefusal> mask_of(const CacheShare& share, const CacheFacts& facts) {
   if (share.is_percent()) return mask_of_percent(share, facts);
   if ((share.mask & ~facts.mask) != 0) return unexpected(RdtRefusal::kNoSuchWays);
-  if (!facts.sparse && has_gaps(share.mask)) return unexpected(RdtRefusal::kGaps);
-  if (std::popcount(share.mask) < facts.min_bits) return unexpected(RdtRefusal::kTooFewWays);
+  const int run = first_run(share.mask);
+  if (!facts.sparse && run < std::popcount(share.mask)) return unexpected(RdtRefusal::kGaps);
+  if (run < facts.min_bits) return unexpected(RdtRefusal::kTooFewWays);
   return share.mask;
 }
 

@@ -82,8 +82,9 @@ TEST_CASE("ways are taken by the letter, or not at all") {
   RdtFacts facts = machine();
   facts.l3->sparse = true;
   CHECK(l3("0x5", facts) == "L3:0=5;2=5\n");
-  facts.l3->min_bits = 3;
+  facts.l3->min_bits = 2;
   CHECK(l3("0x5", facts) == refused(RdtRefusal::kTooFewWays));
+  CHECK(l3("0x43", facts) == "L3:0=43;2=43\n");
   facts.l3 = CacheFacts{0xffffffff, 1, false, {0}};
   CHECK(l3("0xffffffff", facts) == "L3:0=ffffffff\n");
   CHECK(l3("100%", facts) == "L3:0=ffffffff\n");
