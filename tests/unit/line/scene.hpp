@@ -2,6 +2,7 @@
 // A node with VM sandboxes made of files, a line on it, and what the kernel would make of it.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,120 +12,51 @@
 #include "affinity/line/line.hpp"
 #include "affinity/line/requests.hpp"
 #include "affinity/line/verifier.hpp"
-#include "affinity/registry/registry.hpp"
-#include "affinity/state/store.hpp"
-#include "tests/catch.hpp"
+#include "base/log/log.hpp"
 #include "tests/fake_calls.hpp"
 #include "tests/fake_cpusets.hpp"
 #include "tests/fake_node.hpp"
+#include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
-#include "tests/text_log.hpp"
 
 namespace ka::tests {
 
-inline policy::Topology flat_machine(int cpus) {
-  std::vector<policy::Cpu> list;
-  for (int i = 0; i < cpus; ++i) list.push_back({i, i, 0, 0, 0});
-  return *policy::Topology::make(std::move(list));
-}
+policy::Topology flat_machine(int cpus);
 
 /// Housekeeping on the sandbox's own CPUs: what moves is then visible in these alone.
-inline line::Options at_home() {
-  line::Options options;
-  options.settings.housekeeping.kind = policy::plan::Housekeeping::Kind::kSandbox;
-  return options;
-}
+line::Options at_home();
 
 /// Thread ids of a VM with main pid P: P is the main thread, P+1 the iothread, P+10+i vCPU i.
 class LineScene {
  public:
-  explicit LineScene(int cpus = 8, line::Options options = at_home())
-      : machine(policy::CpuSet::range(0, cpus - 1)),
-        topology(flat_machine(cpus)),
-        calls(machine),
-        cpusets(node.cgroup()),
-        options_(std::move(options)) {
-    node.cgroup_v2();
-    cpusets.make("", machine);
-    start();
-  }
+  explicit LineScene(int cpus = 8, line::Options options = at_home());
+  LineScene(const LineScene&) = delete;
+  LineScene& operator=(const LineScene&) = delete;
+  ~LineScene();
 
   /// A daemon that died and came back: only files and the kernel know what was.
-  void start() {
-    daemon_.reset();
-    std::filesystem::create_directories(temp_.path() / "state");
-    daemon_ = std::make_unique<Daemon>(*this);
-  }
+  void start();
 
-  void boot_vm(int pid, int vcpus) {
-    node.process(pid, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
-    node.thread(pid, pid + 1, "IO io1");
-    for (int i = 0; i < vcpus; ++i) plug(pid, i);
-    node.in_cgroup(pid, "vms", policy::format_list(machine));
-  }
-
+  void boot_vm(int pid, int vcpus);
   /// Two sandboxes, whose VMs have main pids 100 and 200.
-  void boot_two(int vcpus, const std::string& first = "a", const std::string& second = "b") {
-    for (const int pid : {100, 200}) boot_vm(pid, vcpus);
-    REQUIRE(add(first, 100));
-    REQUIRE(add(second, 200));
-  }
-
+  void boot_two(int vcpus, const std::string& first = "a", const std::string& second = "b");
   /// A VM in a cgroup of its own, named after the sandbox, which says nothing about its CPUs yet.
-  void boot_pod(const std::string& id, int pid, int vcpus) {
-    boot_vm(pid, vcpus);
-    const std::string cgroup = "pods/" + id;
-    cpusets.make("pods", {});
-    cpusets.make(cgroup, {});
-    node.in_cgroup(pid, cgroup, policy::format_list(machine));
-    cgroups_[pid] = cgroup;
-    calls.cgroup_of = [this](int tid) {
-      const auto found = cgroups_.find(tid / 100 * 100);
-      return found == cgroups_.end() ? machine : cpusets.effective(found->second);
-    };
-  }
+  void boot_pod(const std::string& id, int pid, int vcpus);
+  void plug(int pid, int vcpu);
 
-  void plug(int pid, int vcpu) {
-    const int tid = pid + 10 + vcpu;
-    node.thread(pid, tid, "CPU " + std::to_string(vcpu) + "/KVM");
-    node.kvm_vcpu(std::to_string(pid) + "-9", vcpu, tid);
-  }
-
-  base::Result<board::Outcome> add(const std::string& id, int pid) {
-    policy::ledger::PodSeen pod;
-    pod.id = id;
-    pod.vmm = policy::ProcessId{pid, 0};
-    return requests().submit({policy::ledger::Source::kApi, pod});
-  }
-
+  base::Result<board::Outcome> add(const std::string& id, int pid);
   base::Result<board::Outcome> container(const std::string& sandbox, const std::string& id,
-                                         policy::CpuSet cpus, bool exclusive) {
-    policy::ContainerFacts facts;
-    facts.id = id;
-    facts.cpus = std::move(cpus);
-    return requests().submit(
-        {policy::ledger::Source::kApi, policy::ledger::whole_report(sandbox, facts, exclusive)});
-  }
-
-  base::Result<board::Outcome> remove(const std::string& sandbox) {
-    return requests().submit({policy::ledger::Source::kApi, policy::ledger::PodGone{sandbox}});
-  }
+                                         policy::CpuSet cpus, bool exclusive);
+  base::Result<board::Outcome> remove(const std::string& sandbox);
 
   /// What verify finds broken, or could not read.
-  std::vector<line::Finding> broken() {
-    std::vector<line::Finding> findings = verifier().verify().findings;
-    std::erase_if(findings, [](const line::Finding& finding) {
-      return finding.severity == line::Severity::kNote ||
-             finding.severity == line::Severity::kDegraded;
-    });
-    return findings;
-  }
+  std::vector<line::Finding> broken();
 
   std::string cpus(int tid) const { return policy::format_list(calls.effective(tid)); }
-  line::Line& line() { return daemon_->line; }
-  line::Requests& requests() { return daemon_->requests; }
-  line::Verifier& verifier() { return daemon_->verifier; }
-  board::Board& board() { return daemon_->board; }
+  line::Line& line();
+  line::Requests& requests();
+  line::Verifier& verifier();
+  board::Board& board();
   std::filesystem::path state_dir() const { return temp_.path() / "state"; }
 
   FakeNode node;
@@ -137,35 +69,12 @@ class LineScene {
   std::string log_lines;
 
  private:
-  struct Daemon {
-    explicit Daemon(LineScene& scene)
-        : board(scene.clock),
-          store(scene.state_dir(), "boot", scene.log_),
-          registry(store, board, scene.log_, scene.clock),
-          node(scene.topology, scene.options_,
-               {scene.node.proc(), scene.node.debugfs(), scene.node.cgroup(), scene.node.sys()},
-               {scene.calls, scene.cpusets}, registry, board, scene.clock),
-          line(node),
-          requests(node, line),
-          verifier(node),
-          notifications(board.feed().subscribe([&scene](const board::Notification& notification) {
-            scene.notified.emplace_back(board::kind_name(notification.kind));
-          })) {}
-
-    board::Board board;
-    state::Store store;
-    registry::Registry registry;
-    line::Node node;
-    line::Line line;
-    line::Requests requests;
-    line::Verifier verifier;
-    board::Subscription notifications;
-  };
+  struct Daemon;
 
   TempDir temp_;
   std::map<int, std::string> cgroups_;  ///< by pid, of those with one of their own
   line::Options options_;
-  log::Log log_ = tests::text_log(log::Level::kWarning, log_lines);
+  log::Log log_;
   std::unique_ptr<Daemon> daemon_;
 };
 

@@ -11,6 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/fake_resctrl.hpp"
 #include "tests/run_loop.hpp"
+#include "tests/text_log.hpp"
 #include "tests/unit/line/scene.hpp"
 #include "tests/unit/quiet/helper.hpp"
 
