@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/helper/rdt_json.hpp"
+#include "affinity/documents/rdt.hpp"
 
 #include <boost/json/value.hpp>
 #include <string>
 
-namespace ka::helper {
+namespace ka::documents {
 namespace {
 
 using policy::RdtShares;
@@ -55,4 +55,4 @@ ThreadKey read_thread(base::Fields& fields) {
   return thread;
 }
 
-}  // namespace ka::helper
+}  // namespace ka::documents

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of documents that requests and the record have in common.
+// Parts of documents about RDT: of requests to the helper, and of its records.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,7 +9,7 @@
 #include "policy/facts/rdt.hpp"
 #include "policy/facts/sandbox.hpp"
 
-namespace ka::helper {
+namespace ka::documents {
 
 /// {"l3": "50%", "mba": "20%"}: what is absent is not limited.
 boost::json::object to_json(const policy::RdtShares& shares);
@@ -20,4 +20,4 @@ policy::RdtShares read_shares(base::Fields& fields);
 boost::json::object to_json(const policy::ThreadKey& thread);
 policy::ThreadKey read_thread(base::Fields& fields);
 
-}  // namespace ka::helper
+}  // namespace ka::documents

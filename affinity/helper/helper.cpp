@@ -12,7 +12,7 @@
 #include "affinity/config/config.hpp"
 #include "affinity/helper/keeper.hpp"
 #include "affinity/helper/rdt_keeper.hpp"
-#include "affinity/helper/rdt_record.hpp"
+#include "affinity/helper/rdt_records.hpp"
 #include "affinity/helper/rdt_service.hpp"
 #include "affinity/helper/rdt_threads.hpp"
 #include "affinity/helper/resctrl.hpp"
@@ -69,11 +69,11 @@ class Helper {
          std::string boot_id)
       : clock_(clock),
         log_(log::Level::kInfo, clock),
-        keeper_(all_host_masks(options.roots, clock), RecordFile(options.state, boot_id), log_),
+        keeper_(all_host_masks(options.roots, clock),
+                RecordFile<MaskRecords>(options.state, boot_id), log_),
         resctrl_(options.roots),
         rdt_(resctrl_, RdtThreads(options.roots.proc),
-             RdtRecordFile(options.state, std::move(boot_id)), log_),
-        rdt_service_(rdt_),
+             RecordFile<RdtRecords>(options.state, std::move(boot_id)), log_),
         service_(keeper_, std::move(machine),
                  {[options] { return read_limits(options); },
                   [options](const policy::CpuSet& online) {
@@ -87,13 +87,12 @@ class Helper {
     boost::asio::signal_set signals(io_, SIGTERM, SIGINT);
     signals.async_wait([this](auto, int) { io_.stop(); });
     rpc::Timer timer(io_, clock_);
+    const Verbs verbs{{Service::kPath, service_.verb()}, {kRdtPath, rdt_verb(rdt_)}};
     check();
     const http::Server server(
         io_, clock_, listener,
         [&](const http::Request& request) {
-          http::Response response = request.target == RdtService::kTarget
-                                        ? rdt_service_.respond(request)
-                                        : service_.answer(request);
+          http::Response response = respond(verbs, request);
           wait(timer);
           return response;
         },
@@ -143,7 +142,6 @@ class Helper {
   Keeper keeper_;
   ResctrlFiles resctrl_;
   RdtKeeper rdt_;
-  RdtService rdt_service_;
   Service service_;
 };
 

@@ -22,7 +22,7 @@ bool is_final(const base::Error& error) {
 
 }  // namespace
 
-Keeper::Keeper(AllHostMasks kinds, RecordFile file, const log::Log& log)
+Keeper::Keeper(AllHostMasks kinds, RecordFile<MaskRecords> file, const log::Log& log)
     : kinds_(std::move(kinds)), file_(std::move(file)), log_(log) {}
 
 void Keeper::adopt() {

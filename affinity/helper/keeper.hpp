@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "affinity/helper/host_masks.hpp"
+#include "affinity/helper/mask_records.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
@@ -39,7 +40,7 @@ struct State {
 class Keeper {
  public:
   /// `log` must outlive it.
-  Keeper(AllHostMasks kinds, RecordFile file, const log::Log& log);
+  Keeper(AllHostMasks kinds, RecordFile<MaskRecords> file, const log::Log& log);
 
   /// Takes over what an earlier helper recorded. Where that cannot be read, nothing is ever
   /// written: state() says why.
@@ -82,9 +83,9 @@ class Keeper {
   void save();
 
   AllHostMasks kinds_;
-  RecordFile file_;
+  RecordFile<MaskRecords> file_;
   const log::Log& log_;
-  Records records_;
+  MaskRecords records_;
   policy::CpuSet kept_;                                 ///< what the host has beside `quiet`
   std::map<MaskKey, std::string> refused_;              ///< what the kernel will never do, and why
   std::map<MaskKey, policy::plan::HostRecord> before_;  ///< the records when this look began

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/helper/record_file.hpp"
+#include "affinity/helper/mask_records.hpp"
 
 #include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
-#include <system_error>
-
-#include "base/files.hpp"
-#include "base/json/json.hpp"
+#include <vector>
 
 namespace ka::helper {
 namespace {
 
 namespace json = boost::json;
-using base::ErrorCode;
-using base::Result;
 using policy::format_list;
 using policy::plan::HostRecord;
-
-constexpr int kVersion = 1;
 
 json::object to_json(const MaskKey& key, const HostRecord& record, bool is_begun) {
   json::array ours;
@@ -32,7 +23,7 @@ json::object to_json(const MaskKey& key, const HostRecord& record, bool is_begun
 }
 
 void read_record(const json::value& value, const std::string& path, base::InputError& errors,
-                 Records& records) {
+                 MaskRecords& records) {
   MaskKey key;
   HostRecord record;
   std::vector<std::string> ours;
@@ -58,56 +49,23 @@ void read_record(const json::value& value, const std::string& path, base::InputE
 
 }  // namespace
 
-std::string to_text(const Records& records, const std::string& boot_id) {
-  json::array masks;
-  for (const auto& [key, record] : records.masks) {
-    masks.push_back(to_json(key, record, records.begun.contains(key)));
+void MaskRecords::write(json::object& document) const {
+  document["quiet"] = format_list(quiet);
+  json::array array;
+  for (const auto& [key, record] : masks) {
+    array.push_back(to_json(key, record, begun.contains(key)));
   }
-  return json::serialize(json::object{{"version", kVersion},
-                                      {"boot_id", boot_id},
-                                      {"quiet", format_list(records.quiet)},
-                                      {"masks", std::move(masks)}}) +
-         '\n';
+  document["masks"] = std::move(array);
 }
 
-Result<Records> from_text(std::string_view text, const std::string& boot_id) {
-  const auto document = base::parse_json(text, "quiet.json");
-  if (!document) return unexpected(document.error());
-  base::InputError errors;
-  base::Fields fields(*document, "", errors);
-  fields.require({"version", "boot_id", "quiet", "masks"});
-  int version = 0;
-  fields.read("version", version);
-  if (version != kVersion) return base::fail(ErrorCode::kInvalid, "unknown version");
-  std::string boot;
-  fields.read("boot_id", boot);
-  Records records;
+MaskRecords MaskRecords::read(base::Fields& fields, base::InputError& errors) {
+  MaskRecords records;
+  fields.require({"quiet", "masks"});
   fields.read("quiet", records.quiet);
   fields.each("masks", [&](const json::value& value, const std::string& path) {
     read_record(value, path, errors, records);
   });
-  fields.finish();
-  if (!errors.empty()) return unexpected(errors.error());
-  if (boot != boot_id) return base::fail(ErrorCode::kGone, "of another boot");
   return records;
-}
-
-Result<Records> RecordFile::load() const {
-  const auto text = base::read_regular_file(path_, kMaxRecords);
-  if (!text && text.error().code == ErrorCode::kGone) return Records{};
-  auto records = text ? from_text(*text, boot_id_) : unexpected(text.error());
-  if (!records && records.error().code == ErrorCode::kGone) return Records{};
-  return records;
-}
-
-Result<void> RecordFile::save(const Records& records) const {
-  if (records.masks.empty() && records.quiet.empty()) {
-    std::error_code failed;
-    std::filesystem::remove(path_, failed);
-    if (!failed) return {};
-    return base::fail_errno(failed.value(), "cannot remove " + path_.string());
-  }
-  return base::write_atomically(path_, to_text(records, boot_id_));
 }
 
 }  // namespace ka::helper

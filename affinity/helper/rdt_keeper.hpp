@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/helper/rdt_record.hpp"
+#include "affinity/helper/rdt_records.hpp"
 #include "affinity/helper/rdt_threads.hpp"
+#include "affinity/helper/record_file.hpp"
 #include "affinity/helper/resctrl.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
@@ -51,7 +52,8 @@ struct RdtState {
 class RdtKeeper {
  public:
   /// `resctrl` and `log` must outlive it.
-  RdtKeeper(const Resctrl& resctrl, RdtThreads threads, RdtRecordFile file, const log::Log& log);
+  RdtKeeper(const Resctrl& resctrl, RdtThreads threads, RecordFile<RdtRecords> file,
+            const log::Log& log);
 
   /// Takes over what an earlier helper recorded. Where that cannot be read, nothing is ever
   /// written: state() says why.
@@ -104,7 +106,7 @@ class RdtKeeper {
 
   const Resctrl& resctrl_;
   RdtThreads threads_;
-  RdtRecordFile file_;
+  RecordFile<RdtRecords> file_;
   const log::Log& log_;
   std::vector<RdtGroup> wanted_;
   RdtRecords records_;

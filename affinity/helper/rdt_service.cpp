@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "affinity/helper/rdt_json.hpp"
+#include "affinity/documents/rdt.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
 
@@ -18,10 +18,7 @@ namespace {
 namespace json = boost::json;
 using base::Fields;
 using base::InputError;
-using http::error_response;
-using http::Response;
 
-constexpr int kBadRequest = 400, kWrongMethod = 405;
 constexpr std::size_t kMostProblem = 128;  ///< of a thread, in bytes
 
 /// Reads the groups of one request, in which classes and threads are unique.
@@ -51,7 +48,7 @@ class Reader {
  private:
   policy::RdtShares read_shares_of(const json::value& value, const std::string& path) {
     Fields fields(value, path, wrong_);
-    policy::RdtShares shares = read_shares(fields);
+    policy::RdtShares shares = documents::read_shares(fields);
     if (shares.empty()) wrong_.add(path, "has none of l3, l2, mba");
     fields.finish();
     return shares;
@@ -60,7 +57,7 @@ class Reader {
   void read_task(const json::value& value, const std::string& path, RdtGroup& group) {
     if (tasks_.size() == kMostRdtTasks) return wrong_.add(path, "more than 4096 threads");
     Fields fields(value, path, wrong_);
-    const policy::ThreadKey thread = read_thread(fields);
+    const policy::ThreadKey thread = documents::read_thread(fields);
     fields.finish();
     if (!tasks_.insert(thread.tid).second) return wrong_.add(path, "is there twice");
     group.tasks.push_back(thread);
@@ -108,20 +105,18 @@ std::string to_text(const RdtState& state) {
          '\n';
 }
 
-Response RdtService::respond(const http::Request& request) {
-  if (request.method == "POST") {
-    auto groups = read_groups(request.body);
-    if (!groups) return error_response(kBadRequest, groups.error().message);
-    keeper_.keep(*std::move(groups));
-    return {.body = to_text(keeper_.state())};
-  }
-  if (request.method == "GET") {
-    keeper_.check();
-    return {.body = to_text(keeper_.state())};
-  }
-  Response wrong = error_response(kWrongMethod, "method not allowed");
-  wrong.allow = "GET, POST";
-  return wrong;
+Verb rdt_verb(RdtKeeper& keeper) {
+  return {.get =
+              [&keeper] {
+                keeper.check();
+                return to_text(keeper.state());
+              },
+          .post = [&keeper](const std::string& body) -> base::Result<std::string> {
+            auto groups = read_groups(body);
+            if (!groups) return unexpected(groups.error());
+            keeper.keep(*std::move(groups));
+            return to_text(keeper.state());
+          }};
 }
 
 }  // namespace ka::helper

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper's verbs for RDT: GET /v1/resctrl, and POST /v1/resctrl {"groups": [{"class": "gold",
-// "schemata": {"l3": "50%"}, "tasks": [{"pid": 1, "tid": 2, "start_time": 3}]}]}.
+// The verb /v1/resctrl: POST {"groups": [{"class": "gold", "schemata": {"l3": "50%"}, "tasks":
+// [{"pid": 1, "tid": 2, "start_time": 3}]}]}.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "affinity/helper/rdt_keeper.hpp"
-#include "base/http/message.hpp"
+#include "affinity/helper/verb.hpp"
 #include "base/result.hpp"
 
 namespace ka::helper {
@@ -21,20 +21,11 @@ inline constexpr std::size_t kMostRdtTasks = 4096;
 
 /// The groups of a request. kInvalid, with the path of what is wrong.
 base::Result<std::vector<RdtGroup>> read_groups(std::string_view body);
-/// The document that both verbs respond with.
+/// The document of the verb.
 std::string to_text(const RdtState& state);
 
-class RdtService {
- public:
-  static constexpr std::string_view kTarget = "/v1/resctrl";
-
-  /// `keeper` must outlive it.
-  explicit RdtService(RdtKeeper& keeper) : keeper_(keeper) {}
-
-  http::Response respond(const http::Request& request);
-
- private:
-  RdtKeeper& keeper_;
-};
+inline constexpr std::string_view kRdtPath = "/v1/resctrl";
+/// `keeper` must outlive it.
+Verb rdt_verb(RdtKeeper& keeper);
 
 }  // namespace ka::helper

@@ -14,12 +14,9 @@ namespace {
 
 namespace json = boost::json;
 using base::Result;
-using http::error_response;
-using http::Response;
 using policy::CpuSet;
 
 constexpr std::size_t kMostLeft = 64;
-constexpr int kBadRequest = 400, kNotFound = 404, kWrongMethod = 405, kUnavailable = 503;
 
 json::object to_json(const KindState& kind) {
   json::array left;
@@ -62,27 +59,20 @@ std::string to_text(const State& state) {
 Service::Service(Keeper& keeper, policy::Topology machine, Environment environment)
     : keeper_(keeper), machine_(std::move(machine)), environment_(std::move(environment)) {}
 
-Response Service::answer(const http::Request& request) {
-  if (request.target != "/v1/quiet") return error_response(kNotFound, "no such path");
-  if (request.method == "POST") return keep_off(request.body);
-  if (request.method == "GET") {
-    keeper_.check();
-    return {.body = to_text(keeper_.state())};
-  }
-  Response wrong = error_response(kWrongMethod, "method not allowed");
-  wrong.allow = "GET, POST";
-  return wrong;
+Verb Service::verb() {
+  return {.get =
+              [this] {
+                keeper_.check();
+                return to_text(keeper_.state());
+              },
+          .post = [this](const std::string& body) { return keep_off(body); }};
 }
 
-Response Service::keep_off(const std::string& body) {
+Result<std::string> Service::keep_off(const std::string& body) {
   const auto cpus = read_cpus(body);
-  if (!cpus) return error_response(kBadRequest, cpus.error().message);
-  const auto done = apply(*cpus);
-  if (!done) {
-    const bool is_wrong = done.error().code == base::ErrorCode::kInvalid;
-    return error_response(is_wrong ? kBadRequest : kUnavailable, done.error().message);
-  }
-  return {.body = to_text(keeper_.state())};
+  const auto done = cpus ? apply(*cpus) : unexpected(cpus.error());
+  if (!done) return unexpected(done.error());
+  return to_text(keeper_.state());
 }
 
 /// What is put back needs nobody's leave.

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper's verbs: GET /v1/quiet, and POST /v1/quiet {"cpus": "4-7"}.
+// The verb /v1/quiet: POST {"cpus": "4-7"}.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "affinity/helper/admission.hpp"
 #include "affinity/helper/keeper.hpp"
-#include "base/http/message.hpp"
+#include "affinity/helper/verb.hpp"
 
 namespace ka::helper {
 
-/// The document that both answer with: at most 64 masks a kind that are left.
+/// The document of the verb: at most 64 masks a kind that are left.
 std::string to_text(const State& state);
 
 /// What may change while the helper runs.
@@ -24,15 +26,18 @@ struct Environment {
 
 class Service {
  public:
+  static constexpr std::string_view kPath = "/v1/quiet";
+
   /// `keeper` must outlive it.
   Service(Keeper& keeper, policy::Topology machine, Environment environment);
 
-  http::Response answer(const http::Request& request);
+  /// Must not outlive the service.
+  Verb verb();
   /// Looks at the host again; CPUs that nobody owns any more are given back.
   void check();
 
  private:
-  http::Response keep_off(const std::string& body);
+  base::Result<std::string> keep_off(const std::string& body);
   base::Result<policy::CpuSet> admit_now(const policy::CpuSet& requested);
   base::Result<void> apply(const policy::CpuSet& requested);
 

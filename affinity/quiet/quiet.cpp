@@ -2,7 +2,6 @@
 #include "affinity/quiet/quiet.hpp"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "affinity/messages/quiet.hpp"
@@ -18,37 +17,25 @@ using policy::plan::QuietObstacle;
 
 Quiet::Quiet(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
              const Places& places)
-    : io_(io),
-      node_(node),
+    : node_(node),
       client_(io, clock, {.socket = places.socket},
               [this](const CpuSet& sent, auto answer) { record(sent, std::move(answer)); }),
-      record_(places.run / "kata-affinity/helper/quiet.json") {}
+      record_(places.run / "kata-affinity/helper/quiet.json"),
+      follower_(io, [this] { follow(); }) {}
 
-/// A sandbox may end without a run: kubelet still lists its CPUs.
 void Quiet::start() {
-  for (const auto kind : {NotificationKind::kLineRun, NotificationKind::kSandboxEnded}) {
-    subscriptions_.push_back(
-        node_.board.feed().subscribe(kind, [this](const auto&) { follow_soon(); }));
-  }
-  subscriptions_.push_back(node_.board.feed().subscribe(NotificationKind::kSandboxUpdated,
-                                                        [this](const board::Notification& updated) {
-                                                          updated_.insert(updated.sandbox);
-                                                          follow_soon();
-                                                        }));
+  follower_.start(node_.board);
+  updates_ = node_.board.feed().subscribe(NotificationKind::kSandboxUpdated,
+                                          [this](const board::Notification& updated) {
+                                            updated_.insert(updated.sandbox);
+                                            follower_.follow_soon();
+                                          });
 }
 
 void Quiet::refresh() {
   for (auto& [id, refusal] : refusals_) refusal.again = true;
   again_ = requested_ && !requested_->empty();
   follow();
-}
-
-void Quiet::follow_soon() {
-  if (std::exchange(soon_, true)) return;
-  boost::asio::post(io_, [this] {
-    soon_ = false;
-    follow();
-  });
 }
 
 void Quiet::follow() {
@@ -81,18 +68,12 @@ void Quiet::request(const Wants& wants) {
   one_by_one_ &= !std::ranges::all_of(
       claims, [&](const QuietClaim& claim) { return claim.cpus.subset_of(held_); });
   CpuSet cpus = policy::plan::next_request(claims, held_, one_by_one_);
-  if (cpus.empty() && !requested_ && !has_record()) requested_ = cpus;
+  if (cpus.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = cpus;
   if (!std::exchange(again_, false) && requested_ == cpus) return;
   std::erase_if(claims, [&](const QuietClaim& claim) { return !claim.cpus.subset_of(cpus); });
   requested_claims_ = std::move(claims);
   requested_ = cpus;
   client_.request(std::move(cpus));
-}
-
-/// One that cannot be seen may be there.
-bool Quiet::has_record() const {
-  std::error_code error;
-  return std::filesystem::exists(record_, error) || error;
 }
 
 std::vector<QuietClaim> Quiet::unrefused(const Wants& wants) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "affinity/board/board.hpp"
+#include "affinity/helper_client/line_follower.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/quiet/claims.hpp"
 #include "affinity/quiet/client.hpp"
@@ -48,11 +49,9 @@ class Quiet {
     bool again = false;  ///< it is asked for once more
   };
 
-  void follow_soon();
   void notify_of_refused();
   void follow();
   void request(const Wants& wants);
-  bool has_record() const;
   std::vector<policy::plan::QuietClaim> unrefused(const Wants& wants) const;
   void record(const policy::CpuSet& sent, base::Result<policy::QuietState> answer);
   void record(policy::QuietState state);
@@ -63,10 +62,8 @@ class Quiet {
   void notify(const std::string& sandbox,
               const std::optional<policy::plan::QuietObstacle>& obstacle);
 
-  boost::asio::io_context& io_;
   const line::Node& node_;
   Client client_;
-  bool soon_ = false;
   std::set<std::string> updated_;  ///< pods that were reported since follow()
   std::filesystem::path record_;
   std::optional<policy::CpuSet> requested_;  ///< absent: nothing has been asked yet
@@ -77,7 +74,8 @@ class Quiet {
   std::string trouble_;                      ///< why it does not answer
   std::map<std::string, Refusal> refusals_;  ///< by sandbox
   bool one_by_one_ = false;                  ///< all at once was refused
-  std::vector<board::Subscription> subscriptions_;
+  helper_client::LineFollower follower_;
+  board::Subscription updates_;
 };
 
 }  // namespace ka::quiet

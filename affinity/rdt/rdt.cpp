@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/rdt/rdt.hpp"
 
-#include <boost/asio/post.hpp>
 #include <utility>
 
 namespace ka::rdt {
@@ -11,31 +10,17 @@ using board::NotificationKind;
 
 Rdt::Rdt(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
          const Places& places)
-    : io_(io),
-      node_(node),
+    : node_(node),
       client_(io, clock, {.socket = places.socket},
               [this](const Wants&, auto response) { record(std::move(response)); }),
-      record_(places.run / "kata-affinity/helper/resctrl.json") {}
+      record_(places.run / "kata-affinity/helper/resctrl.json"),
+      follower_(io, [this] { follow(); }) {}
 
-/// A sandbox may end without a run.
-void Rdt::start() {
-  for (const auto kind : {NotificationKind::kLineRun, NotificationKind::kSandboxEnded}) {
-    subscriptions_.push_back(
-        node_.board.feed().subscribe(kind, [this](const auto&) { follow_soon(); }));
-  }
-}
+void Rdt::start() { follower_.start(node_.board); }
 
 void Rdt::refresh() {
   again_ = requested_ && !requested_->empty();
   follow();
-}
-
-void Rdt::follow_soon() {
-  if (std::exchange(soon_, true)) return;
-  boost::asio::post(io_, [this] {
-    soon_ = false;
-    follow();
-  });
 }
 
 void Rdt::follow() {
@@ -45,16 +30,10 @@ void Rdt::follow() {
 }
 
 void Rdt::request(const Wants& wants) {
-  if (wants.empty() && !requested_ && !has_record()) requested_ = wants;
+  if (wants.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = wants;
   if (!std::exchange(again_, false) && requested_ == wants) return;
   requested_ = wants;
   client_.request(wants);
-}
-
-/// One that cannot be seen may be there.
-bool Rdt::has_record() const {
-  std::error_code error;
-  return std::filesystem::exists(record_, error) || error;
 }
 
 void Rdt::record(base::Result<State> response) {

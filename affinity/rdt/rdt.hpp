@@ -12,6 +12,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/helper_client/client.hpp"
+#include "affinity/helper_client/line_follower.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/rdt/verb.hpp"
 #include "affinity/rdt/wants.hpp"
@@ -43,25 +44,21 @@ class Rdt {
  private:
   using Wants = std::vector<Group>;
 
-  void follow_soon();
   void follow();
   void request(const Wants& wants);
-  bool has_record() const;
   void record(base::Result<State> response);
   void show(const Wants& wants);
   void warn(const Wants& wants, const board::RdtView& view);
 
-  boost::asio::io_context& io_;
   const line::Node& node_;
   helper_client::Client<Verb> client_;
   std::filesystem::path record_;
-  bool soon_ = false;
   bool again_ = false;              ///< it is requested once more, also if it is the same
   std::optional<Wants> requested_;  ///< absent: nothing has been requested yet
   std::optional<State> state_;      ///< the last response, unless it does not respond now
   std::string trouble_;             ///< why there is none
   std::set<std::string> warned_;    ///< of what is still so
-  std::vector<board::Subscription> subscriptions_;
+  helper_client::LineFollower follower_;
 };
 
 }  // namespace ka::rdt

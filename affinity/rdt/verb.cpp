@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
+#include "affinity/documents/rdt.hpp"
 #include "affinity/helper_client/document.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
@@ -19,20 +20,14 @@ using base::Fields;
 using base::InputError;
 using helper_client::read_text;
 
-json::object to_json(const policy::RdtShares& shares) {
-  json::object object;
-  if (shares.l3) object["l3"] = policy::format_share(*shares.l3);
-  if (shares.l2) object["l2"] = policy::format_share(*shares.l2);
-  if (shares.mba) object["mba"] = policy::format_bandwidth(*shares.mba);
-  return object;
-}
-
 json::object to_json(const Group& group) {
   json::array tasks;
   for (const policy::ThreadKey& thread : group.threads) {
-    tasks.push_back({{"pid", thread.pid}, {"tid", thread.tid}, {"start_time", thread.start_time}});
+    tasks.push_back(documents::to_json(thread));
   }
-  return {{"class", group.name}, {"schemata", to_json(group.shares)}, {"tasks", std::move(tasks)}};
+  return {{"class", group.name},
+          {"schemata", documents::to_json(group.shares)},
+          {"tasks", std::move(tasks)}};
 }
 
 void read_task(const json::value& value, const std::string& path, InputError& wrong,

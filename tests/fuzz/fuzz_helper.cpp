@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "affinity/helper/rdt_record.hpp"
 #include "affinity/helper/rdt_service.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "affinity/helper/service.hpp"
@@ -17,14 +16,11 @@ using ka::tests::require;
 
 namespace {
 
+template <typename Records>
 void read_record(std::string_view text) {
   static const std::string kBoot = "5f0f1c2e-0000-4000-8000-000000000000";
-  if (const auto records = ka::helper::from_text(text, kBoot)) {
-    const auto again = ka::helper::from_text(ka::helper::to_text(*records, kBoot), kBoot);
-    require(again && *again == *records);
-  }
-  if (const auto records = ka::helper::rdt_from_text(text, kBoot)) {
-    const auto again = ka::helper::rdt_from_text(ka::helper::to_text(*records, kBoot), kBoot);
+  if (const auto records = ka::helper::from_text<Records>(text, kBoot)) {
+    const auto again = ka::helper::from_text<Records>(ka::helper::to_text(*records, kBoot), kBoot);
     require(again && *again == *records);
   }
 }
@@ -49,13 +45,15 @@ void answer_request(std::string_view body) {
   static std::string lines;
   lines.clear();
   const ka::log::Log log = ka::tests::text_log(ka::log::Level::kError, lines);
-  ka::helper::Keeper keeper({}, ka::helper::RecordFile("/nonexistent", "boot"), log);
+  ka::helper::Keeper keeper(
+      {}, ka::helper::RecordFile<ka::helper::MaskRecords>("/nonexistent", "boot"), log);
   ka::helper::Service service(
       keeper, {},
       {[]() -> ka::base::Result<ka::helper::Limits> { return ka::helper::Limits{}; },
        [](const ka::policy::CpuSet&) { return std::nullopt; }});
   const auto response =
-      service.answer({.method = "POST", .target = "/v1/quiet", .body = std::string(body)});
+      ka::helper::respond({{ka::helper::Service::kPath, service.verb()}},
+                          {.method = "POST", .target = "/v1/quiet", .body = std::string(body)});
   require(response.status == 200 || response.status == 400);
   require(keeper.quiet().empty());
 }
@@ -64,7 +62,8 @@ void answer_request(std::string_view body) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  read_record(text);
+  read_record<ka::helper::MaskRecords>(text);
+  read_record<ka::helper::RdtRecords>(text);
   read_groups(text);
   answer_request(text);
   return 0;

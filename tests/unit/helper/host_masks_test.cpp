@@ -2,6 +2,7 @@
 // Where the masks of a host are found, and how they are written.
 #include "affinity/helper/host_masks.hpp"
 
+#include "affinity/helper/mask_records.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "base/files.hpp"
 #include "policy/facts/quiet.hpp"
@@ -160,12 +161,12 @@ TEST_CASE("units: those that systemd has, where cgroups are of version 2") {
 }
 
 TEST_CASE("records are read as they were written, and nothing else is") {
-  const Records records{
+  const MaskRecords records{
       {2, 3},
       {{{"interrupt", "24 eth0"}, {kAll, {{0, 1}, {0}}}}, {{"unit", "system.slice"}, {{0}, {}}}},
       {{"unit", "system.slice"}}};
-  CHECK(from_text(to_text(records, "boot"), "boot") == records);
-  CHECK(from_text(to_text(records, "boot"), "other").error().code == ErrorCode::kGone);
+  CHECK(from_text<MaskRecords>(to_text(records, "boot"), "boot") == records);
+  CHECK(from_text<MaskRecords>(to_text(records, "boot"), "other").error().code == ErrorCode::kGone);
   for (
       const char* text :
       {"", "{}", "[]", R"({"version":2,"boot_id":"boot","quiet":"","masks":[]})",
@@ -173,6 +174,6 @@ TEST_CASE("records are read as they were written, and nothing else is") {
        R"({"version":1,"boot_id":"boot","quiet":"","masks":[{}]})",
        R"({"version":1,"boot_id":"boot","quiet":"","masks":[{"kind":"a","name":"b","theirs":"1","ours":["?"],"begun":true}]})"}) {
     CAPTURE(text);
-    CHECK(from_text(text, "boot").error().code == ErrorCode::kInvalid);
+    CHECK(from_text<MaskRecords>(text, "boot").error().code == ErrorCode::kInvalid);
   }
 }

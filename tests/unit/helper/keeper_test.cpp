@@ -73,7 +73,7 @@ struct Scene {
   std::string lines;
   log::Log logger = tests::text_log(log::Level::kInfo, lines);
 
-  RecordFile file() const { return {dir.path(), "boot"}; }
+  RecordFile<MaskRecords> file() const { return {dir.path(), "boot"}; }
   Keeper keeper() {
     AllHostMasks kinds;
     kinds.push_back(std::make_unique<FakeMasks>(host));
@@ -134,7 +134,7 @@ TEST_CASE("what would have no CPU left goes elsewhere where it may, and comes ba
 TEST_CASE("a mask is on record before it is written") {
   Scene scene;
   scene.host.masks = {{"a", kAll}};
-  std::optional<Records> recorded;
+  std::optional<MaskRecords> recorded;
   scene.host.before_write = [&] { recorded = *scene.file().load(); };
   scene.keeper().keep_off(kQuiet, kKept);
   REQUIRE(recorded);
@@ -330,6 +330,6 @@ TEST_CASE("records that cannot be read stop everything, and stay as they are") {
 
 TEST_CASE("records of another boot are void: the kernel has forgotten it all") {
   Scene scene;
-  REQUIRE(RecordFile(scene.dir.path(), "earlier").save({kQuiet, {}, {}}));
+  REQUIRE(RecordFile<MaskRecords>(scene.dir.path(), "earlier").save({kQuiet, {}, {}}));
   CHECK_FALSE(scene.keeper().holds());
 }

@@ -45,7 +45,7 @@ struct Scene {
     const int pid = tid == 50 ? 50 : 100;
     return {pid, tid, base::ProcFs(node.proc()).stat(pid, tid)->start_time};
   }
-  RdtRecordFile file() const { return {dir.path(), "boot"}; }
+  RecordFile<RdtRecords> file() const { return {dir.path(), "boot"}; }
   /// A helper that was killed and started again.
   void restart() {
     keeper.emplace(resctrl, RdtThreads(node.proc()), file(), logger);

@@ -4,7 +4,7 @@
 #include "affinity/helper/rdt_service.hpp"
 
 #include "affinity/helper/rdt_facts.hpp"
-#include "affinity/helper/rdt_record.hpp"
+#include "affinity/helper/rdt_records.hpp"
 #include "tests/catch.hpp"
 #include "tests/fake_node.hpp"
 #include "tests/fake_resctrl.hpp"
@@ -24,7 +24,8 @@ struct Scene {
   }
 
   http::Response call(const std::string& method, const std::string& body = {}) {
-    return service.respond({.method = method, .target = "/v1/resctrl", .body = body});
+    return respond({{kRdtPath, rdt_verb(keeper)}},
+                   {.method = method, .target = "/v1/resctrl", .body = body});
   }
   std::string task() const {
     const auto stat = base::ProcFs(node.proc()).stat(100, 110);
@@ -39,8 +40,8 @@ struct Scene {
   tests::TempDir dir;
   std::string lines;
   log::Log logger = tests::text_log(log::Level::kInfo, lines);
-  RdtKeeper keeper{resctrl, RdtThreads(node.proc()), RdtRecordFile(dir.path(), "boot"), logger};
-  RdtService service{keeper};
+  RdtKeeper keeper{resctrl, RdtThreads(node.proc()), RecordFile<RdtRecords>(dir.path(), "boot"),
+                   logger};
 };
 
 constexpr const char* kHeld =
@@ -110,12 +111,12 @@ TEST_CASE("a record reads back the same, and a bad one does not") {
       {{"gold", {policy::parse_cache_share("50%"), policy::parse_cache_share("0x3"), 20}}},
       {{{1, 2, 3}, {"gold", {"theirs", "m1"}}}, {{1, 4, 3}, {"gold", {}}}}};
   const std::string good = to_text(records, "boot");
-  CHECK(rdt_from_text(good, "boot").value() == records);
-  CHECK(rdt_from_text(good, "other").error().code == base::ErrorCode::kGone);
+  CHECK(from_text<RdtRecords>(good, "boot").value() == records);
+  CHECK(from_text<RdtRecords>(good, "other").error().code == base::ErrorCode::kGone);
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     text.replace(text.find(from), from.size(), to);
-    return rdt_from_text(text, "boot");
+    return from_text<RdtRecords>(text, "boot");
   };
   CHECK_FALSE(with("\"version\":1", "\"version\":2"));
   CHECK_FALSE(with("theirs", "../.."));

@@ -26,15 +26,18 @@ struct Scene {
   std::string lines;
   log::Log logger = tests::text_log(log::Level::kInfo, lines);
   Limits limits;
-  Keeper keeper{{}, RecordFile(dir.path(), "boot"), logger};
+  Keeper keeper{{}, RecordFile<MaskRecords>(dir.path(), "boot"), logger};
   Service service{keeper,
                   kMachine,
                   {[this]() -> base::Result<Limits> { return limits; },
                    [](const CpuSet&) { return std::nullopt; }}};
 
-  http::Response post(const std::string& body) {
-    return service.answer({.method = "POST", .target = "/v1/quiet", .body = body});
+  http::Response call(const std::string& method, const std::string& path,
+                      const std::string& body = {}) {
+    return respond({{Service::kPath, service.verb()}},
+                   {.method = method, .target = path, .body = body});
   }
+  http::Response post(const std::string& body) { return call("POST", "/v1/quiet", body); }
   std::string refused(const std::string& body) {
     const http::Response response = post(body);
     CHECK(response.status == 400);
@@ -48,7 +51,7 @@ TEST_CASE("the host is kept off what is requested") {
   Scene scene;
   CHECK(scene.post(R"({"cpus": "1,5"})").body ==
         "{\"cpus\":\"1,5\",\"kinds\":[],\"problem\":\"\"}\n");
-  CHECK(scene.service.answer({.method = "GET", .target = "/v1/quiet", .body = {}}).body ==
+  CHECK(scene.call("GET", "/v1/quiet").body ==
         "{\"cpus\":\"1,5\",\"kinds\":[],\"problem\":\"\"}\n");
   CHECK(scene.post(R"({"cpus": ""})").status == 200);
   CHECK(scene.keeper.quiet().empty());
@@ -63,8 +66,8 @@ TEST_CASE("bad requests change nothing") {
     scene.refused(body);
     CHECK(scene.keeper.quiet() == CpuSet{1});
   }
-  CHECK(scene.service.answer({.method = "PUT", .target = "/v1/quiet", .body = {}}).status == 405);
-  CHECK(scene.service.answer({.method = "GET", .target = "/v1/x", .body = {}}).status == 404);
+  CHECK(scene.call("PUT", "/v1/quiet").status == 405);
+  CHECK(scene.call("GET", "/v1/x").status == 404);
 }
 
 TEST_CASE("the host keeps its floor, and one core in any case") {

@@ -51,8 +51,7 @@ struct Node : tests::LineScene {
   void listen() {
     socket.emplace(io, clock, temp.path() / "helper.sock");
     socket->answer = [this](const http::Request& one) {
-      return one.target == "/v1/resctrl" ? service->respond(one)
-                                         : http::error_response(404, "no such path");
+      return helper::respond({{helper::kRdtPath, helper::rdt_verb(*keeper)}}, one);
     };
   }
   void hang_up() {
@@ -62,9 +61,8 @@ struct Node : tests::LineScene {
   /// A helper that was killed, and is started again.
   void start_helper() {
     keeper.emplace(resctrl, helper::RdtThreads(node.proc()),
-                   helper::RdtRecordFile(record.parent_path(), "boot"), logger);
+                   helper::RecordFile<helper::RdtRecords>(record.parent_path(), "boot"), logger);
     keeper->adopt();
-    service.emplace(*keeper);
   }
   /// As a daemon does at its start.
   void follow() {
@@ -115,7 +113,6 @@ struct Node : tests::LineScene {
   }();
   std::optional<tests::FakeHelper> socket;
   std::optional<helper::RdtKeeper> keeper;
-  std::optional<helper::RdtService> service;
   std::optional<rdt::Rdt> rdt;
 };
 

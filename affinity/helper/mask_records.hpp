@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The masks of the host that were changed.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/json/json.hpp"
+#include "policy/facts/id_set.hpp"
+#include "policy/plan/host_masks.hpp"
+
+namespace ka::helper {
+
+/// Kind and name of a mask.
+using MaskKey = std::pair<std::string, std::string>;
+
+struct MaskRecords {
+  static constexpr const char* kFile = "quiet.json";
+
+  policy::CpuSet quiet;  ///< the CPUs that the host was kept off
+  std::map<MaskKey, policy::plan::HostRecord> masks;
+  /// Those of `masks` whose write was begun, and is not known to be done: it may have several
+  /// steps.
+  std::set<MaskKey> begun;
+
+  bool empty() const { return masks.empty() && quiet.empty(); }
+  bool operator==(const MaskRecords&) const = default;
+
+  void write(boost::json::object& document) const;
+  static MaskRecords read(base::Fields& fields, base::InputError& errors);
+};
+
+}  // namespace ka::helper

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/record_file.hpp"
+
+#include <boost/json/serialize.hpp>
+#include <system_error>
+
+namespace ka::helper {
+
+using base::ErrorCode;
+
+constexpr int kVersion = 1;
+
+std::string record_text(boost::json::object document, const std::string& boot_id) {
+  document["version"] = kVersion;
+  document["boot_id"] = boot_id;
+  return boost::json::serialize(document) + '\n';
+}
+
+base::Result<void> read_record_text(
+    std::string_view text, const std::string& name, const std::string& boot_id,
+    const std::function<void(base::Fields&, base::InputError&)>& read) {
+  const auto document = base::parse_json(text, name);
+  if (!document) return unexpected(document.error());
+  base::InputError errors;
+  base::Fields fields(*document, "", errors);
+  fields.require({"version", "boot_id"});
+  int version = 0;
+  fields.read("version", version);
+  if (version != kVersion) return base::fail(ErrorCode::kInvalid, "unknown version");
+  std::string boot;
+  fields.read("boot_id", boot);
+  read(fields, errors);
+  fields.finish();
+  if (!errors.empty()) return unexpected(errors.error());
+  if (boot != boot_id) return base::fail(ErrorCode::kGone, "of another boot");
+  return {};
+}
+
+base::Result<void> remove_record(const std::filesystem::path& path) {
+  std::error_code failed;
+  std::filesystem::remove(path, failed);
+  if (!failed) return {};
+  return base::fail_errno(failed.value(), "cannot remove " + path.string());
+}
+
+}  // namespace ka::helper
