@@ -69,3 +69,10 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
     target_link_options(ka_flags INTERFACE -fuse-ld=mold)
   endif()
 endif()
+
+# ka_do_not_optimise(SOURCES...): what uses CLI11 costs seconds of optimiser time and runs once: it is optimised only in
+# what is shipped.
+function(ka_do_not_optimise)
+  set_source_files_properties(${ARGN} PROPERTIES
+    COMPILE_OPTIONS $<$<CONFIG:Debug>:-O0> SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
