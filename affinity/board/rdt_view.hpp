@@ -14,6 +14,7 @@ struct RdtView {
   };
 
   std::string problem;  ///< why no thread can have one; empty: nothing is in the way
+  bool silent = false;  ///< the helper does not respond
   std::map<std::string, Class> classes;
 
   /// Why a thread does not have the class; empty: it has.

@@ -179,6 +179,8 @@ void collect_classes(const std::string& sandbox, const ClassView& classes, Verif
 
 void collect_rdt(const SandboxView& view, VerifyReport& report) {
   if (view.released) return;
+  const char* remedy = view.rdt.silent ? "systemctl enable --now kata-affinity-helper.socket"
+                                       : "journalctl -u kata-affinity-helper";
   for (const RdtVcpu& one : view.classes.rdt) {
     const std::string problem = rdt_problem(view, one);
     if (problem.empty()) continue;
@@ -192,7 +194,7 @@ void collect_rdt(const SandboxView& view, VerifyReport& report) {
                                .actual = {},
                                .text = name + " is not set: " + problem,
                                .reason = "class-unset",
-                               .remedy = "journalctl -u kata-affinity-helper"});
+                               .remedy = remedy});
   }
 }
 

@@ -38,12 +38,14 @@ void Rdt::request(const Wants& wants) {
 
 void Rdt::record(base::Result<State> response) {
   trouble_.clear();
+  silent_ = false;
   state_.reset();
   if (response) {
     state_ = *std::move(response);
   } else if (response.error().code == ErrorCode::kConflict) {
     trouble_ = "the helper (kata-affinity-helper) refuses it: " + response.error().message;
   } else {
+    silent_ = true;
     trouble_ = "the helper (kata-affinity-helper) does not respond: " + response.error().message;
   }
   show(wants_of(node_));
@@ -53,6 +55,7 @@ void Rdt::record(base::Result<State> response) {
 void Rdt::show(const Wants& wants) {
   board::RdtView view;
   if (!wants.empty()) view.problem = state_ ? state_->problem : trouble_;
+  view.silent = silent_;
   if (state_) {
     for (const auto& [name, group] : state_->groups) {
       view.classes[name] = {group.problem, group.threads};

@@ -57,6 +57,7 @@ class Rdt {
   std::optional<Wants> requested_;  ///< absent: nothing has been requested yet
   std::optional<State> state_;      ///< the last response, unless it does not respond now
   std::string trouble_;             ///< why there is none
+  bool silent_ = false;             ///< because it does not respond
   std::set<std::string> warned_;    ///< of what is still so
   helper_client::LineFollower follower_;
 };

@@ -199,6 +199,31 @@ TEST_CASE("resource classes have gauges by answer, and values that are not set o
   CHECK(missing(page_of(api), {"kata_affinity_resource_class_values_unset 2"}) == "");
 }
 
+TEST_CASE("an RDT class that a thread is not in is in the document, and counted", "[api]") {
+  Api api;
+  line::Options options;
+  options.classes.by_name["gold"].rdt.l3 = policy::parse_cache_share("50%");
+  options.classes.by_annotation = {policy::ClassKind::kRdt};
+  api.scene.line().configure(options);
+  api.play_pod();
+  api.scene.board().set_rdt({{}, false, {{"gold", {{}, {{111, ""}, {112, "it has ended"}}}}}});
+  api.good("PUT", "/v1/sandboxes/s1",
+           R"({"annotations":{"rdtclass.resource-policy.nri.io/container.app":"gold"}})");
+  const boost::json::object document = api.good("GET", "/v1/sandboxes/s1");
+  const boost::json::object& classes = document.at("classes").as_object();
+  CHECK(tests::text(classes.at("rdt")) ==
+        R"([{"vcpu":1,"tid":111,"wanted":"gold","drift":false},)"
+        R"({"vcpu":2,"tid":112,"wanted":"gold","drift":true,"problem":"it has ended"}])");
+  CHECK(tests::text(classes.at("requests")) ==
+        R"([{"container":"c1","kind":"rdtclass","name":"gold","granted":false,)"
+        R"("reason":"unset","text":"it has ended"}])");
+  CHECK(missing(page_of(api), {"kata_affinity_resource_classes{state=\"granted\"} 0",
+                               "kata_affinity_resource_classes{state=\"unset\"} 1",
+                               "kata_affinity_resource_class_values_unset 1"}) == "");
+  api.scene.board().set_rdt({"resctrl is not mounted", false, {}});
+  CHECK(missing(page_of(api), {"kata_affinity_resource_class_values_unset 2"}) == "");
+}
+
 TEST_CASE("state that is lost or not on disk, and the wait after a start, have gauges", "[api]") {
   Api api;
   for (const char* pod : {"a", "b", "c"}) {

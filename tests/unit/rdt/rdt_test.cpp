@@ -218,7 +218,10 @@ TEST_CASE("without the helper nothing holds, which is warned of once, until it r
       "the helper (kata-affinity-helper) does not respond: cannot connect to "));
   CHECK(node.unset() == 2);
   CHECK(std::ranges::count(node.notified, "unmanaged") == 1);
-  CHECK_FALSE(node.verifier().verify().findings.empty());
+  const auto findings = node.verifier().verify().findings;
+  const auto unset = std::ranges::find(findings, "class-unset", &line::Finding::reason);
+  REQUIRE(unset != findings.end());
+  CHECK(unset->remedy == "systemctl enable --now kata-affinity-helper.socket");
   node.listen();
   tests::run_for(node.io, node.clock, 60s, 1s);
   CHECK(node.problem().empty());
