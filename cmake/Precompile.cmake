@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# The standard headers, and Catch2 for tests, are parsed once for each set of flags instead of once for each source:
-# that saves two fifths of a build's time. Presets that only test set KA_PRECOMPILE. What is shipped is built without,
-# and clang-tidy looks without, so that a source that lacks an include is still found.
+# The standard headers, and Catch2 for tests, are parsed once for each set of flags instead of once for each source,
+# which takes a third of a build's time. Presets for everyday tests set KA_PRECOMPILE. What is shipped is built without
+# it, and clang-tidy reads without it: they find a source of the product that lacks an include.
 option(KA_PRECOMPILE "Precompile the standard headers" OFF)
 
 set(KA_PRECOMPILED_std <algorithm> <array> <chrono> <filesystem> <functional> <map> <memory> <optional> <set> <span>
   <string> <string_view> <unordered_map> <utility> <variant> <vector>)
 set(KA_PRECOMPILED_catch ${KA_PRECOMPILED_std} ${CMAKE_SOURCE_DIR}/tests/catch.hpp)
 
-# ka_precompile(TARGET std|catch FLAGS...): TARGET, which is compiled with FLAGS (targets or options), begins with what
-# is precompiled. Targets that have more -D share it.
+# ka_precompile(TARGET std|catch FLAGS...): TARGET's sources begin with the precompiled headers. FLAGS, targets or
+# options, are all that it is compiled with but for definitions (-D), in which targets that share them may differ.
 function(ka_precompile target headers)
   if(NOT KA_PRECOMPILE)
     return()

@@ -30,7 +30,7 @@ std::string record_text(boost::json::object document, const std::string& boot_id
 base::Result<void> read_record_text(
     std::string_view text, const std::string& name, const std::string& boot_id,
     const std::function<void(base::Fields&, base::InputError&)>& read);
-/// Good, too, where there is none.
+/// Succeeds where there is none, too.
 base::Result<void> remove_record(const std::filesystem::path& path);
 
 template <typename Records>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls back once after each burst of runs of the line: what is wanted of the helper follows from
-// the plans.
+// Calls back after the line has run, once however often it ran since: what is wanted of the helper
+// follows from the plans.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -12,12 +12,12 @@
 
 namespace ka::helper_client {
 
-/// Whether the helper has a record of what it changed. One that cannot be seen may be there.
+/// Whether the helper may have a record of what it changed: one that cannot be seen may be there.
 bool has_record(const std::filesystem::path& path);
 
 class LineFollower {
  public:
-  /// `io` must outlive it; nothing is called after it is destroyed, if the loop has ended.
+  /// Must outlive the running of `io`.
   LineFollower(boost::asio::io_context& io, std::function<void()> follow);
   LineFollower(const LineFollower&) = delete;
   LineFollower& operator=(const LineFollower&) = delete;
@@ -25,7 +25,7 @@ class LineFollower {
 
   /// Follows from now on. `board` must outlive it.
   void start(board::Board& board);
-  /// Calls back soon, once.
+  /// Calls back from the loop, once.
   void follow_soon();
 
  private:
