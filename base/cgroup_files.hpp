@@ -29,4 +29,8 @@ constexpr const char* threads_file(int version) {
   return version == 2 ? "cgroup.threads" : "tasks";
 }
 
+/// In the cgroup of a VMM, version 2: the partition of its dedicated vCPUs. kata-affinity-helper
+/// makes it.
+inline constexpr const char* kPartitionCgroup = "kata-affinity";
+
 }  // namespace ka::base

@@ -26,18 +26,27 @@ json::object kind_to_json(const policy::QuietKind& kind) {
           {"left", std::move(left)}, {"left_total", kind.left_total}, {"problem", kind.problem}};
 }
 
-const char* grade_name(bool is_quiet) { return is_quiet ? "quiet" : "best-effort"; }
-
 std::string problem_of(const line::SandboxGrade& grade) {
   if (grade.obstacle) return messages::obstacle_text(*grade.obstacle);
+  if (!grade.not_realtime.empty()) return "not realtime: " + grade.not_realtime;
   return grade.refused ? messages::obstacle_text(*grade.refused) : std::string();
+}
+
+json::value partition_to_json(const board::PartitionView* partition) {
+  if (partition == nullptr) return nullptr;
+  return json::object{{"cpus", policy::format_list(partition->cpus)},
+                      {"problem", partition->problem},
+                      {"realtime_problem", partition->not_realtime},
+                      {"power_problem", partition->low_power}};
 }
 
 }  // namespace
 
 void add_grade(json::object& sandbox, const line::SandboxView& view) {
-  sandbox["grade"] = grade_name(view.grade && !view.grade->obstacle);
+  sandbox["grade"] =
+      policy::plan::grade_name(view.grade ? view.grade->in_force() : policy::plan::Grade{});
   sandbox["grade_problem"] = view.grade ? problem_of(*view.grade) : std::string();
+  sandbox["partition"] = partition_to_json(view.partition);
 }
 
 json::array quiet_pods_to_json(const line::Node& node) {
@@ -49,7 +58,7 @@ json::array quiet_pods_to_json(const line::Node& node) {
                     {"handler", view.pod.handler},
                     {"cpus", policy::format_list(view.cpus)},
                     {"released", view.released},
-                    {"grade", grade_name(!view.grade.obstacle)},
+                    {"grade", policy::plan::grade_name(view.grade.in_force())},
                     {"grade_problem", problem_of(view.grade)}});
   }
   return pods;
@@ -88,6 +97,11 @@ void add_quiet_gauges(Page& page, const line::Node& node) {
   }
   page.labelled(prometheus::MetricType::Gauge, "kata_affinity_quiet_left",
                 "What may still run on CPUs that the host is kept off, by kind.", "kind", left);
+  const auto made = std::ranges::count_if(
+      node.board.partitions(), [](const auto& entry) { return entry.second.problem.empty(); });
+  page.gauge("kata_affinity_partitions",
+             "Sandboxes whose dedicated vCPUs have a cpuset partition of their own.",
+             static_cast<double>(made));
 }
 
 }  // namespace ka::api

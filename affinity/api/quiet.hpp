@@ -10,7 +10,7 @@
 
 namespace ka::api {
 
-/// Adds the fields `grade` and `grade_problem` to a sandbox.
+/// Adds the fields `grade`, `grade_problem` and `partition` to a sandbox.
 void add_grade(boost::json::object& sandbox, const line::SandboxView& view);
 
 /// The pods without a VM that have CPUs of their own and whose grade is quiet.

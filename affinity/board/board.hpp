@@ -15,6 +15,7 @@
 
 #include "affinity/board/counters.hpp"
 #include "affinity/board/feed.hpp"
+#include "affinity/board/partition_view.hpp"
 #include "affinity/board/rdt_view.hpp"
 #include "affinity/board/trespasses.hpp"
 #include "affinity/board/views.hpp"
@@ -72,6 +73,15 @@ class Board {
   void set_quiet(QuietView view) { quiet_ = std::move(view); }
   const QuietView& quiet() const { return quiet_; }
 
+  /// Partitions of quiet sandboxes.
+  void set_partitions(PartitionViews views) { partitions_ = std::move(views); }
+  const PartitionViews& partitions() const { return partitions_; }
+  /// Null: it is to have none. Valid until the next change.
+  const PartitionView* partition(std::string_view sandbox) const {
+    const auto found = partitions_.find(sandbox);
+    return found == partitions_.end() ? nullptr : &found->second;
+  }
+
   /// What RDT classes have come to.
   void set_rdt(RdtView view) { rdt_ = std::move(view); }
   const RdtView& rdt() const { return rdt_; }
@@ -95,6 +105,7 @@ class Board {
   std::map<policy::ledger::Source, SourceView> sources_;
   std::map<std::string, Entry, std::less<>> sandboxes_;
   QuietView quiet_;
+  PartitionViews partitions_;
   RdtView rdt_;
 };
 

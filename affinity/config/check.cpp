@@ -15,6 +15,7 @@
 #include "affinity/documents/settings.hpp"
 #include "affinity/messages/terms.hpp"
 #include "base/text.hpp"
+#include "policy/facts/partition.hpp"
 #include "vmm/address/libvirt_uri.hpp"
 
 namespace ka::config {
@@ -200,6 +201,11 @@ std::string check_value(const Key& key, const Value& value) {
     const auto* number = std::get_if<std::int64_t>(&value);
     if (number != nullptr && *number >= 1 && *number <= policy::kMaxIds) return {};
     return "must be a whole number from 1 to " + std::to_string(policy::kMaxIds);
+  }
+  if (key.type == Type::kPriority) {
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (number != nullptr && *number >= 1 && *number <= policy::kMostPriority) return {};
+    return "must be a whole number from 1 to " + std::to_string(policy::kMostPriority);
   }
   if (key.type == Type::kUser) {
     const auto* number = std::get_if<std::int64_t>(&value);

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "affinity/config/key.hpp"
 #include "affinity/documents/settings.hpp"
 #include "base/log/log.hpp"
 #include "policy/facts/role.hpp"
@@ -67,61 +68,6 @@ struct Config {
   }
 };
 
-enum class Type {
-  kFlag,          ///< true or false
-  kChoice,        ///< one of `allowed`
-  kHousekeeping,  ///< a word of `allowed`, or a cpuset; "" as default: as `housekeeping`
-  kPath,          ///< an absolute path
-  kProgram,       ///< a program's name without a slash, or an absolute path
-  kPathOrNone,    ///< an absolute path, or empty
-  kAddress,       ///< "ADDRESS:PORT", numeric; "" for none
-  kSeconds,       ///< a whole number, 1 to 86400
-  kUri,           ///< a libvirt URI of this machine, or empty
-  kIds,           ///< an array of ids of sandboxes
-  kNames,         ///< an array of what a single pod may set by an annotation
-  kCpus,          ///< a cpuset, or empty
-  kCount,         ///< a whole number, 1 or more
-  kUser,          ///< a user id; 0: none
-  kWords,         ///< an array of words of `allowed`
-  kNamespaces,    ///< an array of Kubernetes namespaces
-};
-
-enum class Reload {
-  kApplied,    ///< a changed value is followed at once
-  kNextStart,  ///< by the next start of the daemon
-};
-
-using policy::plan::Settings;
-/// Sets what a valid value means; a flag is "true" or "false".
-using SetConfig = void (*)(Config&, const std::string&);
-using SetSettings = void (*)(Settings&, const std::string&);
-/// The words of an array.
-using SetSettingsWords = void (*)(Settings&, const std::vector<std::string>&);
-using SetWords = void (*)(Config&, const std::vector<std::string>&);
-using policy::managed::Rules;
-/// Words of an array; of a value that is none, the one word that it is.
-using SetRules = void (*)(Rules&, const std::vector<std::string>&);
-/// Where a value goes. Only what goes to the settings of plans can differ between handlers.
-using Target = std::variant<bool Config::*, std::string Config::*, std::filesystem::path Config::*,
-                            std::chrono::seconds Config::*, std::vector<std::string> Config::*,
-                            SetConfig, SetSettings, SetSettingsWords, SetWords, SetRules>;
-
-struct Key {
-  std::string_view name;  ///< "managed.KEY" stands in [affinity.managed]
-  Type type;
-  std::string_view fallback;  ///< the default
-  std::string_view allowed;   ///< of a choice: the values, separated by blanks
-  Reload reload;
-  Target target;
-  std::string_view doc;  ///< one sentence
-
-  /// It is allowed in [affinity.handler.NAME].
-  constexpr bool per_sandbox() const {
-    return std::holds_alternative<SetSettings>(target) ||
-           std::holds_alternative<SetSettingsWords>(target);
-  }
-};
-
 /// Own housekeeping of a role; none for "".
 template <policy::Role kRole>
 void set_housekeeping(Settings& settings, const std::string& text) {
@@ -129,6 +75,7 @@ void set_housekeeping(Settings& settings, const std::string& text) {
 }
 
 inline policy::plan::Grade parse_grade(std::string_view word) {
+  if (word == "realtime") return policy::plan::Grade::kRealtime;
   return word == "quiet" ? policy::plan::Grade::kQuiet : policy::plan::Grade::kBestEffort;
 }
 
@@ -193,12 +140,13 @@ inline constexpr Key kKeys[] = {
        settings.guest.lift_quota = text == "lift";
      },
      "lift: remove the CFS quota from an exclusive container's cgroup in the guest."},
-    {"grade", Type::kChoice, "best-effort", "best-effort quiet", Reload::kApplied,
+    {"grade", Type::kChoice, "best-effort", "best-effort quiet realtime", Reload::kApplied,
      [](Settings& settings, const std::string& text) { settings.grade = parse_grade(text); },
      "quiet: the host's services, interrupts, workqueues and movable kernel threads leave the CPUs "
      "of dedicated vCPUs, and those of exclusive containers without a VM; requires "
-     "kata-affinity-helper. best-effort: they may run there."},
-    {"allow_grades", Type::kWords, "", "best-effort quiet", Reload::kApplied,
+     "kata-affinity-helper. realtime: the same, and dedicated vCPUs in a cpuset partition are "
+     "real-time threads. best-effort: the host may run there."},
+    {"allow_grades", Type::kWords, "", "best-effort quiet realtime", Reload::kApplied,
      [](Settings& settings, const std::vector<std::string>& words) {
        for (const std::string& word : words) settings.allow_grades.insert(parse_grade(word));
      },
@@ -209,12 +157,32 @@ inline constexpr Key kKeys[] = {
        config.quiet.namespaces = {words.begin(), words.end()};
      },
      "Namespaces whose pods have grade quiet, whatever the grade of their handler is."},
+    {"realtime_namespaces", Type::kNamespaces, "", "", Reload::kApplied,
+     [](Config& config, const std::vector<std::string>& words) {
+       config.quiet.realtime_namespaces = {words.begin(), words.end()};
+     },
+     "Namespaces whose pods have grade realtime, whatever the grade of their handler is."},
+    {"realtime_priority", Type::kPriority, "1", "", Reload::kApplied,
+     [](Config& config, const std::string& text) {
+       config.quiet.realtime_priority = std::stoi(text);
+     },
+     "SCHED_FIFO priority of dedicated vCPUs with grade realtime."},
+    {"realtime_power", Type::kChoice, "full", "full keep", Reload::kApplied,
+     [](Config& config, const std::string& text) {
+       config.quiet.realtime_full_power = text == "full";
+     },
+     "full: CPUs of dedicated vCPUs with grade realtime wake up without delay and run at full "
+     "frequency, where the machine has idle states and governors. keep: leave that as it is."},
     {"quiet_floor", Type::kCpus, "", "", Reload::kApplied,
      [](Config& config, const std::string& text) {
        config.quiet.floor = policy::parse_list<policy::CpuTag>(text).value_or(policy::CpuSet{});
      },
      "CPUs that grade = quiet never takes from the host. Empty: the shared pool, or one core where "
      "it is empty."},
+    {"quiet_partitions", Type::kFlag, "true", "", Reload::kApplied,
+     [](Config& config, const std::string& text) { config.quiet.partitions = text == "true"; },
+     "Dedicated vCPUs of quiet sandboxes get a cpuset partition of their own, where the kernel has "
+     "remote ones (6.7 and later) and the sandbox's cgroup has other CPUs, too."},
     {"helper_socket", Type::kPath, "/run/kata-affinity/helper.sock", "", Reload::kNextStart,
      &Config::helper_socket,
      "Socket of kata-affinity-helper, for grade = quiet and classes with l3, l2 or mba."},

@@ -82,7 +82,7 @@ class Daemon {
         node_(prerequisites_.topology, to_line_options(prerequisites_.config), options.roots,
               {calls_, cpusets_}, registry_, board_, clock_),
         line_(node_),
-        helper_(io, clock_, node_, prerequisites_.config.helper_socket, options.roots.run),
+        helper_(io, clock_, line_, prerequisites_.config.helper_socket, options.roots.run),
         requests_(node_, line_),
         verifier_(node_),
         router_(line_, requests_, verifier_, events_),

@@ -4,8 +4,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
+#include <string>
 
-#include "affinity/line/node.hpp"
+#include "affinity/line/line.hpp"
+#include "affinity/partitions/partitions.hpp"
 #include "affinity/quiet/quiet.hpp"
 #include "affinity/rdt/rdt.hpp"
 #include "base/clock.hpp"
@@ -15,21 +17,27 @@ namespace ka::daemon {
 class HelperClients {
  public:
   /// `socket`: the helper's; `run`: below it is what it records. The first three must outlive it.
-  HelperClients(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
+  HelperClients(boost::asio::io_context& io, const base::Clock& clock, line::Line& line,
                 const std::filesystem::path& socket, const std::filesystem::path& run)
-      : quiet_(io, clock, node, {socket, run}), rdt_(io, clock, node, {socket, run}) {}
+      : quiet_(io, clock, line.node(), {socket, run}),
+        partitions_(io, clock, line.node(), {socket, run},
+                    [&line](const std::string& sandbox) { line.refresh(sandbox); }),
+        rdt_(io, clock, line.node(), {socket, run}) {}
 
   void start() {
     quiet_.start();
+    partitions_.start();
     rdt_.start();
   }
   void refresh() {
     quiet_.refresh();
+    partitions_.refresh();
     rdt_.refresh();
   }
 
  private:
   quiet::Quiet quiet_;
+  partitions::Partitions partitions_;
   rdt::Rdt rdt_;
 };
 

@@ -5,18 +5,28 @@
 #include <systemd/sd-daemon.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <utility>
 
 #include "affinity/config/config.hpp"
+#include "affinity/helper/cgroup_tree.hpp"
+#include "affinity/helper/cpu_power.hpp"
 #include "affinity/helper/keeper.hpp"
+#include "affinity/helper/kernel_threads.hpp"
+#include "affinity/helper/partition_keeper.hpp"
+#include "affinity/helper/partition_records.hpp"
+#include "affinity/helper/partition_service.hpp"
+#include "affinity/helper/power_keeper.hpp"
 #include "affinity/helper/rdt_keeper.hpp"
 #include "affinity/helper/rdt_records.hpp"
 #include "affinity/helper/rdt_service.hpp"
-#include "affinity/helper/rdt_threads.hpp"
 #include "affinity/helper/resctrl.hpp"
+#include "affinity/helper/scheduling.hpp"
 #include "affinity/helper/service.hpp"
+#include "affinity/helper/vmm_exits.hpp"
+#include "affinity/helper/vmm_threads.hpp"
 #include "affinity/host/topology.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
@@ -72,67 +82,106 @@ class Helper {
         keeper_(all_host_masks(options.roots, clock),
                 RecordFile<MaskRecords>(options.state, boot_id), log_),
         resctrl_(options.roots),
-        rdt_(resctrl_, RdtThreads(options.roots.proc),
-             RecordFile<RdtRecords>(options.state, std::move(boot_id)), log_),
+        rdt_(resctrl_, VmmThreads(options.roots.proc),
+             RecordFile<RdtRecords>(options.state, boot_id), log_),
+        cgroups_(options.roots.proc),
+        scheduling_(options.roots.proc, options.roots.sys / "kernel/debug"),
+        kernel_threads_(options.roots),
+        partitions_(cgroups_, scheduling_, VmmThreads(options.roots.proc), kernel_threads_,
+                    RecordFile<PartitionRecords>(options.state, boot_id), log_),
+        cpu_power_(options.roots.sys),
+        power_(cpu_power_, RecordFile<PowerRecords>(options.state, std::move(boot_id)), log_),
         service_(keeper_, std::move(machine),
                  {[options] { return read_limits(options); },
                   [options](const policy::CpuSet& online) {
                     return host::changed_topology(options.topology, online);
-                  }}) {
+                  }}),
+        partition_service_(partitions_, power_,
+                           [this](const policy::CpuSet& cpus) { return service_.admit_now(cpus); }),
+        exits_(VmmThreads(options.roots.proc),
+               [this](const policy::ThreadKey& vmm) {
+                 partition_service_.ended(vmm);
+                 boost::asio::post(io_, [this] { wait(); });
+               }),
+        timer_(io_, clock_) {
     keeper_.adopt();
     rdt_.adopt();
+    partitions_.adopt();
+    power_.adopt();
   }
 
   void serve(int listener) {
     boost::asio::signal_set signals(io_, SIGTERM, SIGINT);
     signals.async_wait([this](auto, int) { io_.stop(); });
-    rpc::Timer timer(io_, clock_);
-    const Verbs verbs{{Service::kPath, service_.verb()}, {kRdtPath, rdt_verb(rdt_)}};
+    const Verbs verbs{{Service::kPath, service_.verb()},
+                      {kRdtPath, rdt_verb(rdt_)},
+                      {PartitionService::kPath, partition_service_.verb()}};
     check();
     const http::Server server(
         io_, clock_, listener,
         [&](const http::Request& request) {
           http::Response response = respond(verbs, request);
-          wait(timer);
+          wait();
           return response;
         },
         [this](const std::string& trouble) {
           log_.warning("cannot accept connections", {{"reason", trouble}});
         });
-    wait(timer);
+    wait();
     io_.run();
   }
 
   /// Some of it takes systemd a moment.
   Result<void> restore() {
     for (int i = 0; i < kMostRetries; ++i) {
+      const std::string of_partitions = partition_service_.restore();
       keeper_.keep_off({}, {});
       rdt_.keep({});
-      for (const std::string& problem : {keeper_.state().problem, rdt_.state().problem}) {
+      for (const std::string& problem :
+           {of_partitions, keeper_.state().problem, rdt_.state().problem}) {
         if (!problem.empty()) return fail(ErrorCode::kUnavailable, problem);
       }
       if (!holds()) return {};
       clock_.sleep(kRetry);
     }
     return fail(ErrorCode::kUnavailable,
-                "something could not be put back; what, is recorded in " +
-                    (keeper_.holds() ? keeper_.file() : rdt_.file()).string());
+                "something could not be put back; what, is recorded in " + file_held().string());
   }
 
  private:
-  bool holds() const { return keeper_.holds() || rdt_.holds(); }
+  bool holds() const { return keeper_.holds() || rdt_.holds() || partition_service_.holds(); }
+
+  const std::filesystem::path& file_held() const {
+    if (keeper_.holds()) return keeper_.file();
+    if (rdt_.holds()) return rdt_.file();
+    return power_.holds() ? power_.file() : partitions_.file();
+  }
+
+  bool is_unfinished() const {
+    return keeper_.is_unfinished() || rdt_.is_unfinished() || partition_service_.is_unfinished();
+  }
 
   void check() {
+    if (partition_service_.holds()) partition_service_.check();
     if (keeper_.holds()) service_.check();
     if (rdt_.holds()) rdt_.check();
   }
 
-  void wait(rpc::Timer& timer) {
-    if (!holds()) return timer.cancel();
-    const bool is_unfinished = keeper_.is_unfinished() || rdt_.is_unfinished();
-    timer.in(is_unfinished ? kRetry : kCheck, [this, &timer] {
-      check();
-      wait(timer);
+  void retry() {
+    if (partition_service_.is_unfinished()) partition_service_.check();
+    if (keeper_.is_unfinished()) service_.check();
+    if (rdt_.is_unfinished()) rdt_.check();
+  }
+
+  void wait() {
+    exits_.watch(partition_service_.vmms());
+    if (!holds()) return timer_.cancel();
+    const bool is_soon = is_unfinished();
+    const bool is_partial = is_soon && retries_ < kCheck / kRetry;
+    retries_ = is_partial ? retries_ + 1 : 0;
+    timer_.in(is_soon ? kRetry : kCheck, [this, is_partial] {
+      is_partial ? retry() : check();
+      wait();
     });
   }
 
@@ -142,7 +191,17 @@ class Helper {
   Keeper keeper_;
   ResctrlFiles resctrl_;
   RdtKeeper rdt_;
+  CgroupTreeFiles cgroups_;
+  KernelScheduling scheduling_;
+  KernelThreads kernel_threads_;
+  PartitionKeeper partitions_;
+  CpuPowerFiles cpu_power_;
+  PowerKeeper power_;
   Service service_;
+  PartitionService partition_service_;
+  VmmExits exits_;
+  rpc::Timer timer_;
+  int retries_ = 0;  ///< since all was looked at
 };
 
 Result<void> serve(Helper& helper, const Options& options) {

@@ -30,7 +30,7 @@ bool is_gone(const base::Error& error) { return error.code == ErrorCode::kGone; 
 
 }  // namespace
 
-RdtKeeper::RdtKeeper(const Resctrl& resctrl, RdtThreads threads, RecordFile<RdtRecords> file,
+RdtKeeper::RdtKeeper(const Resctrl& resctrl, VmmThreads threads, RecordFile<RdtRecords> file,
                      const log::Log& log)
     : resctrl_(resctrl), threads_(std::move(threads)), file_(std::move(file)), log_(log) {}
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "affinity/helper/rdt_records.hpp"
-#include "affinity/helper/rdt_threads.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "affinity/helper/resctrl.hpp"
+#include "affinity/helper/vmm_threads.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
 #include "policy/facts/rdt.hpp"
@@ -52,7 +52,7 @@ struct RdtState {
 class RdtKeeper {
  public:
   /// `resctrl` and `log` must outlive it.
-  RdtKeeper(const Resctrl& resctrl, RdtThreads threads, RecordFile<RdtRecords> file,
+  RdtKeeper(const Resctrl& resctrl, VmmThreads threads, RecordFile<RdtRecords> file,
             const log::Log& log);
 
   /// Takes over what an earlier helper recorded. Where that cannot be read, nothing is ever
@@ -105,7 +105,7 @@ class RdtKeeper {
   bool save();
 
   const Resctrl& resctrl_;
-  RdtThreads threads_;
+  VmmThreads threads_;
   RecordFile<RdtRecords> file_;
   const log::Log& log_;
   std::vector<RdtGroup> wanted_;

@@ -75,7 +75,6 @@ Result<std::string> Service::keep_off(const std::string& body) {
   return to_text(keeper_.state());
 }
 
-/// What is put back needs nobody's leave.
 Result<CpuSet> Service::admit_now(const CpuSet& requested) {
   if (auto changed = environment_.changed_machine(machine_.online())) {
     machine_ = *std::move(changed);

@@ -35,10 +35,11 @@ class Service {
   Verb verb();
   /// Looks at the host again; CPUs that nobody owns any more are given back.
   void check();
+  /// admit() with the machine and the configuration as they are now. No CPUs need nobody's leave.
+  base::Result<policy::CpuSet> admit_now(const policy::CpuSet& requested);
 
  private:
   base::Result<std::string> keep_off(const std::string& body);
-  base::Result<policy::CpuSet> admit_now(const policy::CpuSet& requested);
   base::Result<void> apply(const policy::CpuSet& requested);
 
   Keeper& keeper_;

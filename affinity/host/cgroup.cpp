@@ -44,6 +44,13 @@ Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int ver
                       : read_set<Tag>(directory, {effective, "cpuset.cpus"});
 }
 
+/// CPUs of the partition that the vCPUs have in their VMM's cgroup; empty: they have none. The
+/// effective sets of that cgroup and of all above it are without them.
+policy::CpuSet cpus_of_partition(const std::filesystem::path& vmm, int version) {
+  if (version != 2) return {};
+  return read_cpus(vmm / base::kPartitionCgroup, version).value_or(policy::CpuSet{});
+}
+
 }  // namespace
 
 Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
@@ -78,7 +85,7 @@ Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const 
     cpus = read_cpus(with_files, version_);
   }
   if (!cpus) return unexpected(std::move(cpus.error()));
-  return CgroupFacts{with_files, directory, std::move(*cpus)};
+  return CgroupFacts{with_files, directory, *cpus | cpus_of_partition(with_files, version_)};
 }
 
 Result<policy::plan::Cpuset> Cgroups::cpuset(const std::filesystem::path& directory) const {
@@ -86,7 +93,8 @@ Result<policy::plan::Cpuset> Cgroups::cpuset(const std::filesystem::path& direct
   if (!configured) return unexpected(std::move(configured.error()));
   auto above = read(directory.parent_path());
   if (!above) return unexpected(std::move(above.error()));
-  return policy::plan::Cpuset{std::move(*configured), std::move(above->cpus)};
+  const policy::CpuSet apart = cpus_of_partition(directory, version_);
+  return policy::plan::Cpuset{std::move(*configured), above->cpus | apart, apart};
 }
 
 Result<policy::NodeSet> Cgroups::memory_nodes(const std::filesystem::path& directory) const {

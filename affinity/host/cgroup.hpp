@@ -18,7 +18,9 @@ struct CgroupFacts {
   std::filesystem::path cpuset_directory;
   /// Of the cgroup that the process is in, in the same hierarchy.
   std::filesystem::path directory;
-  policy::CpuSet cpus;  ///< effective: online CPUs that its threads may use
+  /// Effective: online CPUs that its threads may use. Those of its vCPUs' partition are among them,
+  /// which only these may.
+  policy::CpuSet cpus;
 };
 
 class Cgroups {

@@ -47,7 +47,7 @@ bool CgroupKeeper::accepts(const CpuSet& wanted, Time now) {
 
 bool CgroupKeeper::widen(const CpuSet& wanted, const CpuSet& foreign, Time now,
                          host::CpusetWriter& writer) {
-  if (state_ == State::kReturning) return give_back(foreign, writer);
+  if (state_ == State::kReturning) return may_give_back() && give_back(foreign, writer);
   if (!in_charge()) return false;
   state_ = wanted.empty() ? State::kManaged : State::kOpen;
   const auto cpus = policy::plan::widened(*cpuset_, wanted, foreign);

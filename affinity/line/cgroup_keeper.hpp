@@ -19,6 +19,7 @@
 //   managed, open    the kernel refuses a write for now                   failed
 //   managed, open    the kernel refuses a write for good                  refused
 //   returning        widen(): others' cpuset is written back              unmanaged
+//   returning        widen(), and the vCPUs have a partition still        returning
 //   refused          retry_refused()                                      failed
 #pragma once
 
@@ -112,6 +113,8 @@ class CgroupKeeper {
               host::CpusetWriter& writer);
   bool write(const policy::CpuSet& cpus, host::CpusetWriter& writer);
   bool give_back(const policy::CpuSet& foreign, host::CpusetWriter& writer);
+  /// Without the CPUs of a partition, others' cpuset may have none that the kernel could give.
+  bool may_give_back() const { return cpuset_->apart.empty(); }
   void forget();
 
   State state_ = State::kUnmanaged;

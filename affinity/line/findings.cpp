@@ -8,7 +8,6 @@
 #include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/isolation.hpp"
-#include "affinity/messages/quiet.hpp"
 #include "affinity/messages/resource_classes.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
@@ -44,15 +43,6 @@ bool is_of_guest(policy::plan::Obstacle obstacle) {
          obstacle == policy::plan::Obstacle::kGuestUnconfirmed;
 }
 
-/// "4f21c0 (app)".
-std::string title_of(const policy::plan::ContainerIsolation& container) {
-  return container.container + (container.name.empty() ? "" : " (" + container.name + ')');
-}
-
-std::string pod_title(const policy::ledger::PodRecord& pod) {
-  return "pod " + (pod.pod_name.empty() ? pod.id : pod.pod_name);
-}
-
 Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsolation& container,
                    const policy::plan::NotIsolated& obstacle) {
   return {
@@ -86,6 +76,10 @@ void collect_value(const std::string& sandbox, const View& view, VerifyReport& r
 }
 
 }  // namespace
+
+std::string title_of(const policy::plan::ContainerIsolation& container) {
+  return container.container + (container.name.empty() ? "" : " (" + container.name + ')');
+}
 
 std::string thread_title(const policy::ThreadFacts& thread) {
   return name_of(thread) + thread_text(thread.key.tid);
@@ -268,55 +262,6 @@ void collect_isolation(const std::string& sandbox,
                              "guest is \"none\": the vCPUs of its containers are not checked",
                              "guest-none",
                              "guest = \"auto\""});
-}
-
-void collect_grade(const std::string& sandbox,
-                   const std::vector<policy::plan::ContainerIsolation>& containers,
-                   const policy::plan::QuietObstacle& obstacle, VerifyReport& report) {
-  for (const policy::plan::ContainerIsolation& container : containers) {
-    report.findings.push_back(
-        {Severity::kDegraded,
-         "grade",
-         sandbox,
-         "container " + container.container,
-         container.cpus,
-         {},
-         "container " + title_of(container) + " is not quiet: " + messages::obstacle_text(obstacle),
-         "not-quiet",
-         messages::remedy_text(obstacle, sandbox)});
-  }
-}
-
-void collect_refused(const policy::ledger::PodRecord& pod,
-                     const policy::plan::QuietObstacle& refused, VerifyReport& report) {
-  const std::string title = pod_title(pod);
-  report.findings.push_back({.severity = Severity::kNote,
-                             .invariant = "grade",
-                             .sandbox = pod.vmm ? pod.id : std::string(),
-                             .subject = title,
-                             .wanted = {},
-                             .actual = {},
-                             .text = title + ": " + messages::obstacle_text(refused),
-                             .reason = "grade-refused",
-                             .remedy = messages::remedy_text(refused, pod.id)});
-}
-
-void collect_grades(const std::vector<PlainPodView>& pods, VerifyReport& report) {
-  for (const PlainPodView& view : pods) {
-    const SandboxGrade& grade = view.grade;
-    if (grade.refused) collect_refused(view.pod, *grade.refused, report);
-    if (view.released || !grade.obstacle || grade.is_by_configuration()) continue;
-    const std::string title = pod_title(view.pod);
-    report.findings.push_back({Severity::kDegraded,
-                               "grade",
-                               {},
-                               title,
-                               view.cpus,
-                               {},
-                               title + " is not quiet: " + messages::obstacle_text(*grade.obstacle),
-                               "not-quiet",
-                               messages::remedy_text(*grade.obstacle, view.pod.id)});
-  }
 }
 
 void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report) {

@@ -12,11 +12,12 @@
 #include "policy/ledger/start_gate.hpp"
 #include "policy/plan/invariants.hpp"
 #include "policy/plan/isolation.hpp"
-#include "policy/plan/quiet.hpp"
 #include "policy/plan/settings.hpp"
 
 namespace ka::line {
 
+/// "4f21c0 (app)".
+std::string title_of(const policy::plan::ContainerIsolation& container);
 /// "vCPU 1 (thread 4711)".
 std::string thread_title(const policy::ThreadFacts& thread);
 
@@ -62,18 +63,6 @@ void collect_promise(const std::string& sandbox, const policy::plan::Settings& s
 void collect_isolation(const std::string& sandbox,
                        const std::vector<policy::plan::ContainerIsolation>& containers,
                        VerifyReport& report);
-
-/// Exclusive containers whose sandbox wants the host off their CPUs, and has it not.
-void collect_grade(const std::string& sandbox,
-                   const std::vector<policy::plan::ContainerIsolation>& containers,
-                   const policy::plan::QuietObstacle& obstacle, VerifyReport& report);
-
-/// The grade that a pod requests and does not get.
-void collect_refused(const policy::ledger::PodRecord& pod,
-                     const policy::plan::QuietObstacle& refused, VerifyReport& report);
-
-/// Both of pods without a VM.
-void collect_grades(const std::vector<PlainPodView>& pods, VerifyReport& report);
 
 /// Who owns which CPU is not known yet: nothing that is held against it is certain.
 void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report);

@@ -79,6 +79,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       sandbox->classes().view(),
       board.rdt(),
       known_grade(*pod),
+      board.partition(id),
       std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count()};
 }
 
@@ -97,20 +98,33 @@ std::vector<PlainPodView> Node::graded_pods() const {
 const policy::ledger::PodRecord* Node::find_quiet_pod(std::string_view id) const {
   const policy::ledger::PodRecord* pod = registry.find(id);
   const bool is_one = pod != nullptr && is_plain(*pod) &&
-                      grade_for(*pod).grade == policy::plan::Grade::kQuiet &&
+                      policy::plan::is_quiet(grade_for(*pod).grade) &&
                       !own_cpus(*pod, ledger()).empty();
   return is_one ? pod : nullptr;
 }
 
 std::optional<SandboxGrade> Node::known_grade(const policy::ledger::PodRecord& pod) const {
   const policy::plan::PodGrade own = grade_for(pod);
-  const bool is_quiet = own.grade == policy::plan::Grade::kQuiet;
+  const bool is_quiet = policy::plan::is_quiet(own.grade);
   if (!is_quiet && !own.refused) return std::nullopt;
-  if (!is_quiet) return SandboxGrade{own.refused, own.refused};
+  if (!is_quiet) return SandboxGrade{own.grade, own.refused, own.refused, {}};
   const auto& verdicts = board.quiet().sandboxes;
   const auto known = verdicts.find(pod.id);
-  return SandboxGrade{known == verdicts.end() ? policy::plan::QuietObstacle{} : known->second,
-                      own.refused};
+  const auto obstacle = known == verdicts.end() ? policy::plan::QuietObstacle{} : known->second;
+  const bool is_realtime = own.grade == policy::plan::Grade::kRealtime && !obstacle;
+  return SandboxGrade{own.grade, obstacle, own.refused,
+                      is_realtime ? why_not_realtime(pod) : std::string()};
+}
+
+std::string Node::why_not_realtime(const policy::ledger::PodRecord& pod) const {
+  if (is_plain(pod)) return "only vCPUs are real-time threads, and it has no VM";
+  if (!options.quiet.partitions) return "quiet_partitions is false";
+  const board::PartitionView* partition = board.partition(pod.id);
+  if (partition == nullptr) return "its vCPUs have no cpuset partition yet";
+  if (!partition->problem.empty()) {
+    return "its vCPUs have no cpuset partition: " + partition->problem;
+  }
+  return partition->not_realtime;
 }
 
 const policy::ledger::PodRecord& Node::pod_of(const Sandbox& sandbox) const {

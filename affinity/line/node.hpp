@@ -99,6 +99,7 @@ class Node {
 
  private:
   std::optional<SandboxGrade> known_grade(const policy::ledger::PodRecord& pod) const;
+  std::string why_not_realtime(const policy::ledger::PodRecord& pod) const;
   std::optional<state::Saved> describe(const std::string& pod) const;
 };
 

@@ -6,8 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "affinity/host/realtime_limits.hpp"
 #include "affinity/line/claims.hpp"
 #include "affinity/line/findings.hpp"
+#include "affinity/line/grade_findings.hpp"
 #include "affinity/line/isolation.hpp"
 #include "affinity/line/others.hpp"
 #include "affinity/line/owners.hpp"
@@ -147,14 +149,15 @@ void Verifier::check_plan(const Sandbox& sandbox) {
   }
 }
 
-/// As the helper last reported it: after a change, and after each check for drift.
 void Verifier::check_grade(const Sandbox& sandbox) {
   const auto view = node_.view(sandbox.id());
-  if (!view || !view->grade) return;
-  const SandboxGrade& grade = *view->grade;
-  if (grade.refused) collect_refused(view->pod, *grade.refused, report_);
-  if (!grade.obstacle || grade.is_by_configuration()) return;
-  collect_grade(sandbox.id(), view->isolation, *grade.obstacle, report_);
+  if (!view) return;
+  collect_grade(*view, report_);
+  if (view->partition == nullptr) return;
+  collect_realtime_limits(*view,
+                          host::read_realtime_limits(node_.roots.proc, node_.roots.debugfs,
+                                                     view->partition->cpus.first()),
+                          report_);
 }
 
 void Verifier::collect_dedicated(const Sandbox& sandbox) {

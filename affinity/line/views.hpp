@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "affinity/board/partition_view.hpp"
 #include "affinity/board/rdt_view.hpp"
 #include "affinity/board/views.hpp"
 #include "policy/facts/interrupts.hpp"
@@ -93,10 +94,18 @@ struct ClassView {
   std::vector<RdtVcpu> rdt;  ///< of the vCPUs that have one; what comes of it: line/rdt.hpp
 };
 
-/// Of a pod whose grade is quiet, or that requests a grade which it does not get.
+/// Of a pod whose grade is quiet or realtime, or that requests a grade which it does not get.
 struct SandboxGrade {
+  policy::plan::Grade wanted = policy::plan::Grade::kBestEffort;
   std::optional<policy::plan::QuietObstacle> obstacle;  ///< absent: it is quiet
   std::optional<policy::plan::QuietObstacle> refused;   ///< its request; else absent
+  std::string not_realtime;  ///< why it is quiet, and wanted realtime; else empty
+
+  /// What it has.
+  policy::plan::Grade in_force() const {
+    if (obstacle || !policy::plan::is_quiet(wanted)) return policy::plan::Grade::kBestEffort;
+    return not_realtime.empty() ? wanted : policy::plan::Grade::kQuiet;
+  }
 
   /// Best-effort because of what is configured for it.
   bool is_by_configuration() const { return refused && obstacle == refused; }
@@ -134,9 +143,10 @@ struct SandboxView {
   /// Of each exclusive container that has not exited, by id.
   const std::vector<policy::plan::ContainerIsolation>& isolation;
   const ClassView& classes;
-  const board::RdtView& rdt;          ///< of the whole node
-  std::optional<SandboxGrade> grade;  ///< absent: best-effort, as configured
-  std::int64_t now = 0;               ///< seconds of the monotonic clock, as pins end by it
+  const board::RdtView& rdt;                        ///< of the whole node
+  std::optional<SandboxGrade> grade;                ///< absent: best-effort, as configured
+  const board::PartitionView* partition = nullptr;  ///< null: it is to have none
+  std::int64_t now = 0;  ///< seconds of the monotonic clock, as pins end by it
 
   bool moves_memory() const { return settings.move_memory && !released && !observed; }
 };

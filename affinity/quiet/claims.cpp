@@ -13,7 +13,7 @@ namespace ka::quiet {
 namespace {
 
 using policy::CpuSet;
-using policy::plan::Grade;
+using policy::plan::is_quiet;
 using policy::plan::NotQuiet;
 using policy::plan::QuietClaim;
 using policy::plan::QuietObstacle;
@@ -64,7 +64,7 @@ void add(std::string id, CpuSet cpus, std::optional<QuietObstacle> obstacle, Wan
 
 void add_sandbox(const line::Node& node, const std::string& id, Wants& wants) {
   const policy::ledger::PodRecord* pod = node.registry.find(id);
-  if (pod == nullptr || node.grade_for(*pod).grade != Grade::kQuiet) return;
+  if (pod == nullptr || !is_quiet(node.grade_for(*pod).grade)) return;
   const auto view = node.view(id);
   if (!view) return;
   CpuSet cpus = dedicated_cpus(view->plan);

@@ -55,11 +55,10 @@ void Quiet::notify_of_refused() {
     if (pod == nullptr || pod->requested_grade == policy::GradeRequest::kNone) continue;
     const auto own = node_.grade_for(*pod);
     if (!own.refused) continue;
-    const bool is_quiet = own.grade == policy::plan::Grade::kQuiet;
     const std::string why = messages::obstacle_text(*own.refused);
     node_.board.notify(
         NotificationKind::kGradeRefused, id,
-        std::string("its grade is ") + (is_quiet ? "quiet: " : "best-effort: ") + why, why);
+        "its grade is " + std::string(policy::plan::grade_name(own.grade)) + ": " + why, why);
   }
 }
 
@@ -160,7 +159,10 @@ std::optional<QuietObstacle> Quiet::obstacle_of(const QuietClaim& claim) const {
   if (!trouble_.empty()) return QuietObstacle{NotQuiet::kSilent, trouble_};
   const auto refusal = refusals_.find(claim.sandbox);
   if (refusal != refusals_.end()) return QuietObstacle{NotQuiet::kRefused, refusal->second.why};
-  return state_ ? policy::plan::quiet_obstacle(claim.cpus, *state_) : QuietObstacle{};
+  if (!state_) return QuietObstacle{};
+  const board::PartitionView* partition = node_.board.partition(claim.sandbox);
+  const bool has_one = partition != nullptr && partition->problem.empty();
+  return policy::plan::quiet_obstacle(claim.cpus, *state_, has_one ? partition->cpus : CpuSet{});
 }
 
 }  // namespace ka::quiet

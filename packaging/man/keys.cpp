@@ -44,6 +44,8 @@ const char* form_of(Type type) {
       return "a cpuset, or empty";
     case Type::kCount:
       return "1 or more";
+    case Type::kPriority:
+      return "1 to 49";
     case Type::kUser:
       return "a user id, or 0";
     case Type::kWords:

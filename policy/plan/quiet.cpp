@@ -42,14 +42,21 @@ std::string_view namespace_of(std::string_view pod_name) {
   return slash == std::string_view::npos ? std::string_view() : pod_name.substr(0, slash);
 }
 
+Grade requested(GradeRequest request) {
+  if (request == GradeRequest::kRealtime) return Grade::kRealtime;
+  return request == GradeRequest::kQuiet ? Grade::kQuiet : Grade::kBestEffort;
+}
+
 }  // namespace
 
 PodGrade grade_of(const GradeFacts& pod, const QuietRules& rules) {
   PodGrade own{pod.settings.grade, {}};
-  if (rules.namespaces.contains(namespace_of(pod.pod_name))) own.grade = Grade::kQuiet;
+  const std::string_view name = namespace_of(pod.pod_name);
+  if (rules.namespaces.contains(name)) own.grade = Grade::kQuiet;
+  if (rules.realtime_namespaces.contains(name)) own.grade = Grade::kRealtime;
   if (pod.request == GradeRequest::kNone) return own;
   if (pod.request == GradeRequest::kUnknown) return {own.grade, QuietObstacle{NotQuiet::kNoGrade}};
-  const Grade wanted = pod.request == GradeRequest::kQuiet ? Grade::kQuiet : Grade::kBestEffort;
+  const Grade wanted = requested(pod.request);
   if (wanted == own.grade) return own;
   if (rules.by_annotation && pod.settings.allow_grades.contains(wanted)) return {wanted, {}};
   return {own.grade,
@@ -57,8 +64,8 @@ PodGrade grade_of(const GradeFacts& pod, const QuietRules& rules) {
 }
 
 bool may_be_quiet(const Settings& settings, const QuietRules& rules) {
-  return settings.grade == Grade::kQuiet ||
-         (rules.by_annotation && settings.allow_grades.contains(Grade::kQuiet));
+  return is_quiet(settings.grade) ||
+         (rules.by_annotation && std::ranges::any_of(settings.allow_grades, is_quiet));
 }
 
 bool has_core(const Topology& machine, const CpuSet& kept) {
@@ -94,13 +101,14 @@ CpuSet next_request(const std::vector<QuietClaim>& claims, const CpuSet& held, b
   return cpus;
 }
 
-std::optional<QuietObstacle> quiet_obstacle(const CpuSet& cpus, const QuietState& state) {
+std::optional<QuietObstacle> quiet_obstacle(const CpuSet& cpus, const QuietState& state,
+                                            const CpuSet& apart) {
   if (!state.problem.empty()) return QuietObstacle{NotQuiet::kProblem, state.problem};
   if (!cpus.subset_of(state.cpus)) return QuietObstacle{NotQuiet::kPending, {}};
   if (const std::string unseen = unseen_in(state); !unseen.empty()) {
     return QuietObstacle{NotQuiet::kUnseen, unseen};
   }
-  if (const std::string units = units_on(cpus, state); !units.empty()) {
+  if (const std::string units = units_on(cpus - apart, state); !units.empty()) {
     return QuietObstacle{NotQuiet::kUnitLeft, units};
   }
   return std::nullopt;

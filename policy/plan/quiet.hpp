@@ -19,9 +19,12 @@ namespace ka::policy::plan {
 /// What the node's configuration says of grades, beside that of each handler.
 struct QuietRules {
   CpuSet floor = {};  ///< CPUs that the host always keeps; empty: the default
-  /// Their pods are quiet, whatever the grade of their handler is.
-  std::set<std::string, std::less<>> namespaces = {};
-  bool by_annotation = false;  ///< pods may request a grade that their handler's settings list
+  /// Their pods are quiet, or realtime, whatever the grade of their handler is.
+  std::set<std::string, std::less<>> namespaces = {}, realtime_namespaces = {};
+  int realtime_priority = 1;        ///< of SCHED_FIFO
+  bool realtime_full_power = true;  ///< CPUs of realtime vCPUs never idle deeply or run slowly
+  bool partitions = true;           ///< dedicated vCPUs of quiet sandboxes get a cpuset partition
+  bool by_annotation = false;       ///< pods may request a grade that their handler's settings list
 
   bool operator==(const QuietRules&) const = default;
 };
@@ -86,11 +89,13 @@ struct PodGrade {
 /// Its annotation decides where that is allowed, else its namespace, else its handler's settings.
 PodGrade grade_of(const GradeFacts& pod, const QuietRules& rules);
 
-/// A pod of a handler with these settings can be quiet, whatever its namespace is.
+/// A pod of a handler with these settings can be quiet or realtime, whatever its namespace is.
 bool may_be_quiet(const Settings& settings, const QuietRules& rules);
 
 /// What the helper's answer means for a pod with these CPUs. Absent: it is quiet. Interrupts
-/// and threads of the kernel that cannot be moved do not count: they are shown.
-std::optional<QuietObstacle> quiet_obstacle(const CpuSet& cpus, const QuietState& state);
+/// and threads of the kernel that cannot be moved do not count: they are shown. Nor do units on
+/// CPUs of a partition, `apart`, where the kernel runs none of them whatever their masks are.
+std::optional<QuietObstacle> quiet_obstacle(const CpuSet& cpus, const QuietState& state,
+                                            const CpuSet& apart = {});
 
 }  // namespace ka::policy::plan

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
@@ -16,7 +17,16 @@ namespace ka::policy::plan {
 enum class Grade {
   kBestEffort,  ///< we place threads of sandboxes only
   kQuiet,       ///< the host leaves them, too, as far as its threads and interrupts can be moved
+  kRealtime,    ///< as quiet; dedicated vCPUs in a partition are real-time threads
 };
+
+/// The host leaves them.
+constexpr bool is_quiet(Grade grade) { return grade != Grade::kBestEffort; }
+/// As in configuration and API.
+constexpr std::string_view grade_name(Grade grade) {
+  if (grade == Grade::kRealtime) return "realtime";
+  return grade == Grade::kQuiet ? "quiet" : "best-effort";
+}
 
 enum class VcpuPinning {
   kDedicated,  ///< vCPUs of exclusive containers get one CPU each, the others float

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/helper/partition_service.hpp"
+#include "affinity/helper/power_records.hpp"
 #include "affinity/helper/rdt_service.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "affinity/helper/service.hpp"
@@ -40,6 +42,16 @@ void read_groups(std::string_view text) {
   }
 }
 
+void read_partitions(std::string_view text) {
+  const auto partitions = ka::helper::read_partitions(text);
+  if (!partitions) return;
+  require(partitions->size() <= ka::helper::kMostPartitions);
+  for (const auto& one : *partitions) {
+    require(!one.cpus.empty());
+    for (const auto& vcpu : one.vcpus) require(vcpu.pid == one.vmm.pid);
+  }
+}
+
 /// The host has no masks here: what counts is which CPUs are taken.
 void answer_request(std::string_view body) {
   static std::string lines;
@@ -64,7 +76,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   read_record<ka::helper::MaskRecords>(text);
   read_record<ka::helper::RdtRecords>(text);
+  read_record<ka::helper::PartitionRecords>(text);
+  read_record<ka::helper::PowerRecords>(text);
   read_groups(text);
+  read_partitions(text);
   answer_request(text);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "affinity/helper_client/document.hpp"
+#include "affinity/partitions/verb.hpp"
 #include "affinity/quiet/answer.hpp"
 #include "affinity/rdt/verb.hpp"
 #include "base/text.hpp"
@@ -42,6 +43,15 @@ void check_classes(const ka::rdt::State& state) {
   }
 }
 
+void check_partitions(const ka::partitions::State& state) {
+  require_clean(state.problem, ka::base::kMaxSentence);
+  for (const auto& [vmm, one] : state.partitions) {
+    require_clean(one.problem, ka::base::kMaxSentence);
+    require_clean(one.not_realtime, ka::base::kMaxSentence);
+    require_clean(one.low_power, ka::base::kMaxSentence);
+  }
+}
+
 void check_state(const ka::policy::QuietState& state) {
   require_clean(state.problem, ka::base::kMaxSentence);
   require(state.kinds.size() <= std::size(ka::policy::kQuietKinds));
@@ -63,5 +73,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!document) return 0;
   if (const auto state = quiet::read_state(*document)) check_state(*state);
   if (const auto state = rdt::Verb::read(*document)) check_classes(*state);
+  if (const auto state = partitions::Verb::read(*document)) check_partitions(*state);
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <ranges>
@@ -212,7 +213,8 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Troub
     const std::filesystem::path next = std::move(open.back());
     open.pop_back();
     const auto text = base::read_file(next / "cgroup.procs");
-    trouble.record(text);
+    // Processes of a threaded cgroup are those of the domain above (kernel/cgroup/cgroup.c).
+    if (text || text.error().number != EOPNOTSUPP) trouble.record(text);
     if (text) {
       const auto pids = read_numbers(*text);
       members.insert(members.end(), pids.begin(), pids.end());

@@ -9,9 +9,10 @@ namespace ka::cli {
 
 std::string grade_text(const boost::json::value& pod) {
   const std::string problem = text_of(pod, "grade_problem");
-  const bool is_quiet = text_of(pod, "grade") == "quiet";
-  if (problem.empty()) return is_quiet ? "quiet" : "";
-  return (is_quiet ? "quiet: " : "NOT quiet: ") + problem;
+  const std::string grade = text_of(pod, "grade");
+  const bool is_quiet = grade == "quiet" || grade == "realtime";
+  if (problem.empty()) return is_quiet ? grade : "";
+  return (is_quiet ? grade + ": " : "NOT quiet: ") + problem;
 }
 
 }  // namespace ka::cli

@@ -7,7 +7,8 @@
 
 namespace ka::cli {
 
-/// "quiet", "NOT quiet: no helper", "quiet: its annotation ..."; empty: best-effort, as configured.
+/// "quiet", "realtime", "quiet: not realtime: ...", "NOT quiet: no helper", "quiet: its annotation
+/// ..."; empty: best-effort, as configured.
 std::string grade_text(const boost::json::value& pod);
 
 }  // namespace ka::cli

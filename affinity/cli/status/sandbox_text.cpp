@@ -176,6 +176,15 @@ std::string grade_line(const json::value& sandbox) {
   return grade.empty() ? "" : "  grade: " + grade + '\n';
 }
 
+/// "  partition: CPUs 2-3", "  partition: none: its cgroup has no cpuset".
+std::string partition_line(const json::value& sandbox) {
+  const json::value& partition = base::member(sandbox, "partition");
+  if (!partition.is_object()) return {};
+  const std::string problem = text_of(partition, "problem");
+  const std::string cpus = messages::cpus_text(text_of(partition, "cpus"));
+  return "  partition: " + (problem.empty() ? cpus : "none: " + problem) + '\n';
+}
+
 std::string value_text(const json::value& value) {
   const json::value& actual = base::member(value, "actual");
   const std::string problem = text_of(value, "problem");
@@ -314,7 +323,8 @@ std::string describe_sandbox(const json::value& sandbox) {
   text += describe_threads(sandbox) + guest_line(sandbox);
   for (const json::value& one : array_of(sandbox, "containers")) text += container_line(one);
   text += pin_lines(sandbox);
-  text += class_lines(sandbox) + cgroup_line(sandbox) + grade_line(sandbox);
+  text +=
+      class_lines(sandbox) + cgroup_line(sandbox) + grade_line(sandbox) + partition_line(sandbox);
   text += memory_line(sandbox);
   text += interruptions_line(sandbox);
   text += device_lines(sandbox);

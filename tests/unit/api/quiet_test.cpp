@@ -76,6 +76,21 @@ TEST_CASE("a quiet sandbox says so, and the node what stays", "[api]") {
   CHECK(api.finding().empty());
 }
 
+TEST_CASE("a partition of its vCPUs, or why there is none, and what it does not have", "[api]") {
+  QuietApi api;
+  CHECK(api.good("GET", "/v1/sandboxes/s1").at("partition").is_null());
+  CHECK(api.counts("kata_affinity_partitions 0"));
+  api.scene.board().set_partitions({{"s1", {{4, 5}, "", "", ""}}});
+  CHECK(text(api.good("GET", "/v1/sandboxes/s1").at("partition")) ==
+        R"({"cpus":"4-5","problem":"","realtime_problem":"","power_problem":""})");
+  CHECK(api.counts("kata_affinity_partitions 1"));
+  api.scene.board().set_partitions({{"s1", {{4, 5}, "no room", "no limit", "shared"}}});
+  CHECK(
+      text(api.good("GET", "/v1/sandboxes/s1").at("partition")) ==
+      R"({"cpus":"4-5","problem":"no room","realtime_problem":"no limit","power_problem":"shared"})");
+  CHECK(api.counts("kata_affinity_partitions 0"));
+}
+
 TEST_CASE("what is not known of the host is not said to be nothing", "[api]") {
   QuietApi api;
   api.set(QuietObstacle{NotQuiet::kSilent, "no such socket"}, std::nullopt, "no such socket");

@@ -118,6 +118,14 @@ TEST_CASE("status shows the grade, or why it is not reached", "[cli]") {
               "\n  grade: NOT quiet: no helper\n"));
   CHECK(shows(R"({"id":"s1","grade":"quiet","grade_problem":"not allowed"})",
               "\n  grade: quiet: not allowed\n"));
+  CHECK(shows(R"({"id":"s1","grade":"realtime","grade_problem":""})", "\n  grade: realtime\n"));
+  CHECK(shows(R"({"id":"s1","grade":"quiet","grade_problem":"not realtime: no limit"})",
+              "\n  grade: quiet: not realtime: no limit\n"));
+  CHECK(
+      shows(R"({"id":"s1","partition":{"cpus":"2-3","problem":""}})", "\n  partition: CPUs 2-3\n"));
+  CHECK(shows(R"({"id":"s1","partition":{"cpus":"2-3","problem":"no room"}})",
+              "\n  partition: none: no room\n"));
+  CHECK_FALSE(shows(R"({"id":"s1","partition":null})", "partition"));
   CHECK_FALSE(shows(R"({"id":"s1","grade":"best-effort","grade_problem":""})", "grade"));
 }
 

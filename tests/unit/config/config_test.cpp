@@ -32,6 +32,7 @@ std::string as_toml(const config::Key& key, std::string_view value) {
     case config::Type::kFlag:
     case config::Type::kSeconds:
     case config::Type::kCount:
+    case config::Type::kPriority:
     case config::Type::kUser:
       return std::string(value);
     case config::Type::kNames:

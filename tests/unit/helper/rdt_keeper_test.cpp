@@ -48,7 +48,7 @@ struct Scene {
   RecordFile<RdtRecords> file() const { return {dir.path(), "boot"}; }
   /// A helper that was killed and started again.
   void restart() {
-    keeper.emplace(resctrl, RdtThreads(node.proc()), file(), logger);
+    keeper.emplace(resctrl, VmmThreads(node.proc()), file(), logger);
     keeper->adopt();
   }
   void gold(std::initializer_list<int> tids, policy::RdtShares given = shares("50%")) {

@@ -40,7 +40,7 @@ struct Scene {
   tests::TempDir dir;
   std::string lines;
   log::Log logger = tests::text_log(log::Level::kInfo, lines);
-  RdtKeeper keeper{resctrl, RdtThreads(node.proc()), RecordFile<RdtRecords>(dir.path(), "boot"),
+  RdtKeeper keeper{resctrl, VmmThreads(node.proc()), RecordFile<RdtRecords>(dir.path(), "boot"),
                    logger};
 };
 

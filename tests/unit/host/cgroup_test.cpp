@@ -63,6 +63,25 @@ TEST_CASE("a process's v2 cgroup has its effective set") {
   CHECK(facts->cpuset_directory == facts->directory);
 }
 
+TEST_CASE(
+    "CPUs of the vCPUs' partition are the VMM's, although no other thread of it may use them") {
+  const Node node;
+  node.mounts(node.v2_mount());
+  node.write("v2/cgroup.controllers", "cpuset");
+  node.write("v2/kubepods/cpuset.cpus.effective", "0-1,4-7");
+  node.write("v2/kubepods/vm/cpuset.cpus", "0-3");
+  node.write("v2/kubepods/vm/cpuset.cpus.effective", "0-1");
+  const auto cgroups = host::Cgroups::find(node.proc());
+  REQUIRE(cgroups);
+  CHECK(cgroups->read(node.path("v2/kubepods/vm"))->cpus == CpuSet{0, 1});
+  node.write("v2/kubepods/vm/kata-affinity/cpuset.cpus.effective", "2-3");
+  CHECK(cgroups->read(node.path("v2/kubepods/vm"))->cpus == CpuSet{0, 1, 2, 3});
+  CHECK(cgroups->read(node.path("v2/kubepods"))->cpus == CpuSet{0, 1, 4, 5, 6, 7});
+  const auto cpuset = cgroups->cpuset(node.path("v2/kubepods/vm"));
+  CHECK(cpuset->bound == CpuSet::range(0, 7));
+  CHECK(cpuset->effective() == CpuSet{0, 1, 2, 3});
+}
+
 TEST_CASE("without the controller the nearest ancestor with it applies") {
   const Node node;
   node.mounts(node.v2_mount());

@@ -3,6 +3,8 @@
 #include "affinity/line/cgroup_keeper.hpp"
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/catch.hpp"
 #include "tests/fake_cpusets.hpp"
@@ -78,6 +80,22 @@ TEST_CASE("our writes are undone when the cgroup is no longer to be managed") {
   CHECK(scene.widen({}));
   CHECK(scene.keeper.state() == State::kUnmanaged);
   CHECK_FALSE(scene.keeper.saved());
+  CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
+}
+
+TEST_CASE("others' cpuset is not written back while the vCPUs have its CPUs to themselves") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.widen({2, 3, 6});
+  const auto partition = scene.node.cgroup() / "s1/kata-affinity";
+  std::filesystem::create_directories(partition);
+  std::ofstream(partition / "cpuset.cpus.effective") << "2-3\n";
+  CHECK(scene.observe(CgroupMode::kObey) == State::kReturning);
+  CHECK_FALSE(scene.widen({}));
+  CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3, 6});
+  std::filesystem::remove_all(partition);
+  CHECK(scene.observe(CgroupMode::kObey) == State::kReturning);
+  CHECK(scene.widen({}));
   CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
 }
 

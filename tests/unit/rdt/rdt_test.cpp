@@ -60,7 +60,7 @@ struct Node : tests::LineScene {
   }
   /// A helper that was killed, and is started again.
   void start_helper() {
-    keeper.emplace(resctrl, helper::RdtThreads(node.proc()),
+    keeper.emplace(resctrl, helper::VmmThreads(node.proc()),
                    helper::RecordFile<helper::RdtRecords>(record.parent_path(), "boot"), logger);
     keeper->adopt();
   }

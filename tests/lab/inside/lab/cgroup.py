@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cgroups as kubelet and Kata make them, on cgroup v2 and, for cpuset, on v1."""
 
+import errno
 import shutil
 import subprocess
 import time
@@ -53,7 +54,14 @@ class Cgroup:
         (self._dir / "cgroup.procs").write_text(str(pid))
 
     def remove(self) -> None:
-        """Deletes the cgroup, which must be empty."""
+        """Deletes the cgroup, which must be empty, as patiently as containerd/cgroups (cgroup2/utils.go): another one may be about to leave it."""
+        for pause in (0.01, 0.02, 0.04, 0.08):
+            try:
+                return self._dir.rmdir()
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+            time.sleep(pause)
         self._dir.rmdir()
 
 

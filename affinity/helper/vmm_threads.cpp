@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/helper/rdt_threads.hpp"
+#include "affinity/helper/vmm_threads.hpp"
 
 #include <string_view>
 
@@ -27,7 +27,7 @@ bool is_in_shim(const base::ProcFs& proc, int pid, std::string_view thread) {
 
 }  // namespace
 
-Result<base::ThreadStat> RdtThreads::read(const ThreadKey& thread) const {
+Result<base::ThreadStat> VmmThreads::read(const ThreadKey& thread) const {
   auto stat = proc_.stat(thread.pid, thread.tid);
   if (stat && stat->start_time != thread.start_time) {
     return base::fail(ErrorCode::kGone, "the thread has ended");
@@ -35,12 +35,12 @@ Result<base::ThreadStat> RdtThreads::read(const ThreadKey& thread) const {
   return stat;
 }
 
-Result<void> RdtThreads::check_identity(const ThreadKey& thread) const {
+Result<void> VmmThreads::check_identity(const ThreadKey& thread) const {
   const auto stat = read(thread);
   return stat ? Result<void>() : unexpected(stat.error());
 }
 
-Result<void> RdtThreads::check(const ThreadKey& thread) const {
+Result<void> VmmThreads::check(const ThreadKey& thread) const {
   const auto stat = read(thread);
   if (!stat) return unexpected(stat.error());
   const bool is_of_vmm = vmm::is_vmm_program(vmm::program_name(proc_.root(), thread.pid)) ||

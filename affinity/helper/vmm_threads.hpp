@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper's own word on which threads may have an RDT class, whoever asks.
+// The helper's own word on which threads it may move, whoever requests it.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@
 
 namespace ka::helper {
 
-class RdtThreads {
+class VmmThreads {
  public:
-  explicit RdtThreads(std::filesystem::path proc) : proc_(std::move(proc)) {}
+  explicit VmmThreads(std::filesystem::path proc) : proc_(std::move(proc)) {}
 
   /// kGone: that thread has ended. Any other error: it cannot be seen.
   base::Result<void> check_identity(const policy::ThreadKey& thread) const;

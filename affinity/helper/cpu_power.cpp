@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/cpu_power.hpp"
+
+#include "base/files.hpp"
+
+namespace ka::helper {
+
+using base::Result;
+
+std::filesystem::path CpuPowerFiles::path_of(int cpu, std::string_view file) const {
+  return sys_ / "devices/system/cpu" / ("cpu" + std::to_string(cpu)) / file;
+}
+
+Result<std::string> CpuPowerFiles::read(int cpu, std::string_view file) const {
+  auto text = base::read_file(path_of(cpu, file));
+  while (text && !text->empty() && text->back() == '\n') text->pop_back();
+  return text;
+}
+
+Result<void> CpuPowerFiles::write(int cpu, std::string_view file, const std::string& value) const {
+  return base::write_kernel_file(path_of(cpu, file), value + '\n');
+}
+
+}  // namespace ka::helper

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where CPUs become isolated, or are so no more, the kernel gives all of its threads in the root
+// cgroup all other CPUs, whatever masks they had (update_tasks_cpumask() in
+// kernel/cgroup/cpuset.c): kswapd of a NUMA node, threads of interrupts. This gives them back.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "affinity/helper/host_masks.hpp"
+#include "policy/facts/id_set.hpp"
+
+namespace ka::helper {
+
+class KernelMaskGuard {
+ public:
+  using Saved = std::map<std::string, policy::CpuSet>;  ///< by name of the thread
+
+  /// `threads` and `saved`, a part of the records, must outlive it. `save` writes these to disk.
+  KernelMaskGuard(const HostMasks& threads, Saved& saved, std::function<bool()> save)
+      : threads_(threads), saved_(saved), save_(std::move(save)) {}
+
+  /// Before CPUs change. False: the masks cannot be read, or not be recorded.
+  bool remember();
+  /// The same without reading them again, where restore() has: a VMM's end cannot wait.
+  bool remember_known();
+  /// After they have. What is refused (the thread had only CPUs that are isolated now) is tried
+  /// again with the next call.
+  void restore();
+
+ private:
+  bool record(const Saved& masks);
+
+  const HostMasks& threads_;
+  Saved& saved_;
+  std::function<bool()> save_;
+  Saved known_;  ///< as restore() left them
+  bool is_due_ = false;
+};
+
+}  // namespace ka::helper

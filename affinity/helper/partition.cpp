@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/partition.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "affinity/helper/exclusive_cpus.hpp"
+#include "base/cgroup_files.hpp"
+#include "base/files.hpp"
+#include "base/split.hpp"
+#include "base/text.hpp"
+
+namespace ka::helper {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using policy::CpuSet;
+
+constexpr const char* kIsolated = "isolated";
+constexpr const char* kStateFile = "cpuset.cpus.partition";
+constexpr const char* kThreadsFile = base::threads_file(2);
+constexpr const char* kControllersFile = "cgroup.subtree_control";
+
+std::string without_newline(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+bool is_gone(const Result<void>& done) { return !done && done.error().code == ErrorCode::kGone; }
+
+}  // namespace
+
+PartitionCgroup::PartitionCgroup(const CgroupTree& tree, std::string vmm)
+    : tree_(tree), vmm_(std::move(vmm)), path_(vmm_ + '/' + base::kPartitionCgroup) {}
+
+Result<bool> PartitionCgroup::is_enabled() const {
+  const auto text = tree_.read(vmm_, kControllersFile);
+  if (!text) return unexpected(text.error());
+  const std::string names = without_newline(*text);
+  return std::ranges::count(base::split(names, ' '), std::string_view("cpuset")) > 0;
+}
+
+Result<void> PartitionCgroup::enable() const {
+  return tree_.write(vmm_, kControllersFile, "+cpuset\n");
+}
+
+Result<void> PartitionCgroup::disable() const {
+  return tree_.write(vmm_, kControllersFile, "-cpuset\n");
+}
+
+Result<CpuSet> PartitionCgroup::room_beside(const CpuSet& cpus) const {
+  const auto configured = read_cpus(tree_, vmm_, "cpuset.cpus");
+  if (!configured) return unexpected(configured.error());
+  const auto effective = read_cpus(tree_, vmm_, base::effective_cpus_file(2));
+  if (!effective) return unexpected(effective.error());
+  const CpuSet allowed = configured->empty() ? *effective : *configured & *effective;
+  return allowed - cpus;
+}
+
+Result<void> PartitionCgroup::make() const {
+  const auto is_there = exists();
+  if (!is_there) return unexpected(is_there.error());
+  const auto made = *is_there ? Result<void>() : tree_.make(path_);
+  return made ? become_threaded() : made;
+}
+
+Result<void> PartitionCgroup::become_threaded() const {
+  const auto type = tree_.read(path_, "cgroup.type");
+  if (type && without_newline(*type) == "threaded") return {};
+  return tree_.write(path_, "cgroup.type", "threaded\n");
+}
+
+Result<std::vector<int>> PartitionCgroup::threads() const {
+  const auto text = tree_.read(path_, kThreadsFile);
+  if (!text) return unexpected(text.error());
+  std::vector<int> threads;
+  for (const std::string_view line : base::split(*text, '\n')) {
+    const auto tid = base::parse_number(line);
+    if (tid) threads.push_back(static_cast<int>(*tid));
+  }
+  return threads;
+}
+
+Result<void> PartitionCgroup::move_in(int tid) const {
+  return tree_.write(path_, kThreadsFile, std::to_string(tid) + '\n');
+}
+
+Result<void> PartitionCgroup::move_out(int tid) const {
+  auto done = tree_.write(vmm_, kThreadsFile, std::to_string(tid) + '\n');
+  return is_gone(done) ? Result<void>() : done;
+}
+
+Result<std::string> PartitionCgroup::state() const {
+  auto text = tree_.read(path_, kStateFile);
+  return text ? without_newline(*std::move(text)) : std::move(text);
+}
+
+bool PartitionCgroup::is_isolated(const CpuSet& cpus) const {
+  const auto now = read_cpus(tree_, path_, kExclusiveFile);
+  const auto found = state();
+  return now && *now == cpus && found && *found == kIsolated;
+}
+
+/// A write that succeeds may leave "isolated invalid (REASON)".
+Result<void> PartitionCgroup::isolate(const CpuSet& cpus) const {
+  const auto now = read_cpus(tree_, path_, kExclusiveFile);
+  if (!now) return unexpected(now.error());
+  if (*now != cpus) {
+    if (auto done = write_cpus(tree_, path_, kExclusiveFile, cpus); !done) return done;
+  }
+  auto found = state();
+  if (found && *found != kIsolated) {
+    const auto done = tree_.write(path_, kStateFile, std::string(kIsolated) + '\n');
+    found = done ? state() : unexpected(done.error());
+  }
+  if (!found) return unexpected(found.error());
+  if (*found == kIsolated) return {};
+  return base::fail(ErrorCode::kConflict, "the kernel makes no partition: " +
+                                              base::printable(*found, base::kMaxSentence));
+}
+
+/// Its threads keep their masks: it has all CPUs of the VMM's cgroup again before they leave.
+/// (Where the controller is off there is no such file.)
+Result<void> PartitionCgroup::remove() const {
+  if (const auto done = tree_.write(path_, kStateFile, "member\n"); !done && !is_gone(done)) {
+    return done;
+  }
+  const auto inside = threads();
+  if (!inside && inside.error().code == ErrorCode::kGone) return {};
+  if (!inside) return unexpected(inside.error());
+  for (const int tid : *inside) {
+    if (auto done = move_out(tid); !done) return done;
+  }
+  auto done = tree_.remove(path_);
+  return is_gone(done) ? Result<void>() : done;
+}
+
+}  // namespace ka::helper

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/partition_builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "affinity/helper/exclusive_cpus.hpp"
+
+namespace ka::helper {
+namespace {
+
+using base::ErrorCode;
+using base::Result;
+using policy::CpuSet;
+using policy::Partition;
+using policy::ThreadKey;
+
+constexpr const char* kUnrecorded = "it cannot be recorded";
+
+template <typename T>
+bool is_gone(const Result<T>& result) {
+  return !result && result.error().code == ErrorCode::kGone;
+}
+
+}  // namespace
+
+PartitionBuilder::PartitionBuilder(CgroupTree& tree, const Scheduling& scheduling,
+                                   VmmThreads threads, PartitionRecords& records,
+                                   KernelMaskGuard& guard, std::function<bool()> save)
+    : tree_(tree),
+      threads_(std::move(threads)),
+      realtime_(scheduling, threads_),
+      records_(records),
+      guard_(guard),
+      save_(std::move(save)) {}
+
+// --- find
+
+Result<std::string> PartitionBuilder::find_cgroup(const Partition& wanted) const {
+  auto checked = threads_.check_identity(wanted.vmm);
+  if (checked) checked = check_vcpus(wanted);
+  auto cgroup = checked ? tree_.home(wanted.vmm) : unexpected(checked.error());
+  if (!cgroup) return cgroup;
+  if (*cgroup == "/") return base::fail(ErrorCode::kConflict, "the VMM has no cgroup of its own");
+  for (const auto& [vmm, record] : records_.partitions) {
+    if (vmm != wanted.vmm && record.cgroup == *cgroup) {
+      return base::fail(ErrorCode::kConflict, "another VMM is in its cgroup");
+    }
+  }
+  const auto fits = check_cgroup(wanted, *cgroup);
+  return fits ? cgroup : unexpected(fits.error());
+}
+
+/// A process without a vCPU is no VMM, whoever says so.
+Result<void> PartitionBuilder::check_vcpus(const Partition& wanted) const {
+  bool has_one = false;
+  for (const ThreadKey& vcpu : wanted.vcpus) {
+    auto checked = threads_.check(vcpu);
+    if (!checked && !is_gone(checked)) return checked;
+    has_one |= checked.has_value();
+  }
+  if (has_one) return {};
+  return base::fail(ErrorCode::kConflict, "none of its vCPUs is there");
+}
+
+/// All that can be known before anything is written.
+Result<void> PartitionBuilder::check_cgroup(const Partition& wanted,
+                                            const std::string& cgroup) const {
+  const PartitionCgroup partition(tree_, cgroup);
+  const auto room = partition.room_beside(wanted.cpus);
+  if (is_gone(room)) return base::fail(ErrorCode::kUnavailable, "its cgroup has no cpuset");
+  if (!room) return unexpected(room.error());
+  if (room->empty()) {
+    return base::fail(ErrorCode::kConflict,
+                      "its cgroup allows no other CPUs, which the VMM's other threads need "
+                      "(cgroup = \"manage\" gives them the shared pool)");
+  }
+  const auto lacking = find_lacking(tree_, cgroup, wanted.cpus);
+  const auto exists = lacking ? partition.exists() : unexpected(lacking.error());
+  if (!exists) return unexpected(exists.error());
+  if (!*exists || records_.partitions.contains(wanted.vmm)) return {};
+  return base::fail(ErrorCode::kConflict,
+                    "there is a cgroup " + partition.path() + " that the helper has not made");
+}
+
+// --- make
+
+/// Threads are in it before it is a partition: they keep their CPUs all the way.
+Result<void> PartitionBuilder::make(const Partition& wanted, const std::string& cgroup) {
+  const PartitionCgroup partition(tree_, cgroup);
+  const auto is_enabled = partition.is_enabled();
+  if (!is_enabled) return unexpected(is_enabled.error());
+  auto done = record(wanted, cgroup, *is_enabled);
+  if (done && !*is_enabled) done = partition.enable();
+  if (done) done = end_realtime(wanted);
+  if (done) done = partition.make();
+  if (done) done = place(wanted, partition);
+  if (done) done = add_cpus(cgroup, wanted.cpus);
+  return done ? isolate(wanted, partition) : done;
+}
+
+Result<void> PartitionBuilder::isolate(const Partition& wanted, const PartitionCgroup& partition) {
+  if (partition.is_isolated(wanted.cpus)) return {};
+  if (!guard_.remember()) return base::fail(ErrorCode::kTransient, kUnrecorded);
+  return partition.isolate(wanted.cpus);
+}
+
+Result<void> PartitionBuilder::record(const Partition& wanted, const std::string& cgroup,
+                                      bool was_enabled) {
+  PartitionRecord fresh{wanted, cgroup, !was_enabled};
+  const auto known = records_.partitions.find(wanted.vmm);
+  if (known != records_.partitions.end()) {
+    fresh.enabled |= known->second.enabled;
+    fresh.scheduling = known->second.scheduling;
+    if (known->second == fresh) return {};
+  }
+  records_.partitions[wanted.vmm] = std::move(fresh);
+  return save_() ? Result<void>() : base::fail(ErrorCode::kTransient, kUnrecorded);
+}
+
+/// Threads that vCPUs have started are where these are, and do not belong there.
+Result<void> PartitionBuilder::place(const Partition& wanted,
+                                     const PartitionCgroup& partition) const {
+  for (const ThreadKey& vcpu : wanted.vcpus) {
+    auto done = place(vcpu, records_.partitions.at(wanted.vmm).cgroup, partition);
+    if (!done && !is_gone(done)) return done;
+  }
+  const auto inside = partition.threads();
+  if (!inside) return unexpected(inside.error());
+  for (const int tid : *inside) {
+    if (std::ranges::count(wanted.vcpus, tid, &ThreadKey::tid) > 0) continue;
+    if (auto done = partition.move_out(tid); !done) return done;
+  }
+  return {};
+}
+
+/// The kernel takes only threads of processes in the VMM's cgroup: one that has the number by now
+/// is another of these, or is refused. libvirt has each vCPU in a cgroup of its own.
+Result<void> PartitionBuilder::place(const ThreadKey& vcpu, const std::string& cgroup,
+                                     const PartitionCgroup& partition) const {
+  if (auto checked = threads_.check(vcpu); !checked) return checked;
+  const auto home = tree_.home(vcpu);
+  if (!home) return unexpected(home.error());
+  if (*home == partition.path()) return {};
+  if (*home != cgroup) {
+    return base::fail(ErrorCode::kConflict, "its vCPUs are in other cgroups than the VMM");
+  }
+  auto done = partition.move_in(vcpu.tid);
+  if (done && !threads_.check_identity(vcpu)) done = partition.move_out(vcpu.tid);
+  return done;
+}
+
+Result<void> PartitionBuilder::add_cpus(const std::string& cgroup, const CpuSet& cpus) {
+  const auto lacking = find_lacking(tree_, cgroup, cpus);
+  if (!lacking) return unexpected(lacking.error());
+  if (lacking->empty()) return {};
+  for (const LackingCpus& one : *lacking) records_.added[one.cgroup] |= one.lacking;
+  if (!save_()) return base::fail(ErrorCode::kTransient, kUnrecorded);
+  for (const LackingCpus& one : *lacking) {
+    auto done = write_cpus(tree_, one.cgroup, kExclusiveFile, one.now | one.lacking);
+    if (!done) return done;
+  }
+  return {};
+}
+
+Result<void> PartitionBuilder::make_realtime(const Partition& wanted) {
+  if (wanted.priority == 0) return {};
+  SavedPolicies& saved = records_.partitions.at(wanted.vmm).scheduling;
+  return realtime_.make(wanted.vcpus, wanted.priority, saved, save_);
+}
+
+/// A thread is no real-time thread any more before it leaves the partition.
+Result<void> PartitionBuilder::end_realtime(const Partition& wanted) {
+  return realtime_.restore(
+      records_.partitions.at(wanted.vmm).scheduling, [&](const ThreadKey& thread) {
+        return wanted.priority > 0 && std::ranges::count(wanted.vcpus, thread) > 0;
+      });
+}
+
+// --- undo
+
+Result<void> PartitionBuilder::undo(PartitionRecord& record) {
+  const PartitionCgroup partition(tree_, record.cgroup);
+  auto done = realtime_.restore(record.scheduling, [](const ThreadKey&) { return false; });
+  if (done && !guard_.remember()) done = base::fail(ErrorCode::kTransient, kUnrecorded);
+  if (done) done = partition.remove();
+  if (done && record.enabled) done = partition.disable();
+  return is_gone(done) ? Result<void>() : done;
+}
+
+}  // namespace ka::helper

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/helper/partition_service.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <set>
+#include <utility>
+
+#include "affinity/documents/partition.hpp"
+#include "affinity/documents/rdt.hpp"
+#include "base/json/json.hpp"
+#include "base/text.hpp"
+
+namespace ka::helper {
+namespace {
+
+namespace json = boost::json;
+using base::Result;
+using policy::CpuSet;
+using policy::Partition;
+
+/// Reads the partitions of one request, in which VMMs and CPUs are unique.
+class Reader {
+ public:
+  explicit Reader(base::InputError& wrong) : wrong_(wrong) {}
+
+  void read(const json::value& value, const std::string& path) {
+    if (partitions_.size() == kMostPartitions) return wrong_.add(path, "more than 1024 partitions");
+    base::Fields fields(value, path, wrong_);
+    Partition partition = documents::read_partition(fields, wrong_);
+    fields.finish();
+    if (!vmms_.insert(partition.vmm.pid).second) fields.reject("vmm", "is there twice");
+    if (partition.cpus.intersects(cpus_)) fields.reject("cpus", "are in another partition, too");
+    vcpus_ += partition.vcpus.size();
+    if (vcpus_ > kMostPartitionVcpus) fields.reject("vcpus", "more than 8192 in all");
+    cpus_ |= partition.cpus;
+    partitions_.push_back(std::move(partition));
+  }
+
+  std::vector<Partition> release() { return std::move(partitions_); }
+
+ private:
+  base::InputError& wrong_;
+  std::vector<Partition> partitions_;
+  std::set<int> vmms_;
+  CpuSet cpus_;
+  std::size_t vcpus_ = 0;
+};
+
+CpuSet cpus_of(const std::vector<Partition>& partitions) {
+  CpuSet cpus;
+  for (const Partition& one : partitions) cpus |= one.cpus;
+  return cpus;
+}
+
+}  // namespace
+
+Result<std::vector<Partition>> read_partitions(std::string_view body) {
+  const auto document = base::parse_json(body, "body");
+  if (!document) return unexpected(document.error());
+  base::InputError wrong;
+  Reader reader(wrong);
+  base::Fields fields(*document, "", wrong);
+  fields.require({"partitions"});
+  fields.each("partitions",
+              [&](const json::value& value, const std::string& path) { reader.read(value, path); });
+  fields.finish();
+  if (!wrong.empty()) return unexpected(wrong.error());
+  return reader.release();
+}
+
+Verb PartitionService::verb() {
+  return {.get =
+              [this] {
+                const std::lock_guard lock(mutex_);
+                keeper_.check();
+                keep_power();
+                return text();
+              },
+          .post = [this](const std::string& body) { return keep(body); }};
+}
+
+Result<std::string> PartitionService::keep(const std::string& body) {
+  auto partitions = read_partitions(body);
+  if (!partitions) return unexpected(partitions.error());
+  const CpuSet requested = cpus_of(*partitions);
+  const auto admitted = admit_(requested);
+  if (!admitted) return unexpected(admitted.error());
+  const std::lock_guard lock(mutex_);
+  refuse(*partitions, *admitted);
+  keeper_.keep(*std::move(partitions));
+  keep_power();
+  return text();
+}
+
+/// One that may not be must not keep the others from theirs.
+void PartitionService::refuse(std::vector<Partition>& partitions, const CpuSet& admitted) {
+  refused_.clear();
+  for (const Partition& one : partitions) {
+    const CpuSet taken = one.cpus - admitted;
+    if (taken.empty()) continue;
+    refused_.push_back(
+        {one.vmm, one.cpus, policy::format_list(taken) + " is of kubelet's shared pool", {}});
+  }
+  std::erase_if(partitions, [&](const Partition& one) { return !one.cpus.subset_of(admitted); });
+}
+
+/// Of CPUs that have a partition: nobody else's speed is ours to choose.
+void PartitionService::keep_power() {
+  CpuSet cpus;
+  for (const Partition& one : keeper_.wanted()) {
+    if (one.full_power && keeper_.has(one.vmm)) cpus |= one.cpus;
+  }
+  power_.keep(cpus);
+}
+
+std::string PartitionService::text() const {
+  json::array array;
+  std::vector<PartitionState> states = keeper_.state().partitions;
+  states.insert(states.end(), refused_.begin(), refused_.end());
+  for (const PartitionState& one : states) {
+    array.push_back({{"vmm", documents::to_json(one.vmm)},
+                     {"cpus", policy::format_list(one.cpus)},
+                     {"problem", base::printable(one.problem, base::kMaxSentence)},
+                     {"realtime_problem", base::printable(one.not_realtime, base::kMaxSentence)},
+                     {"power_problem", power_.problem_of(one.cpus)}});
+  }
+  return json::serialize(
+             json::object{{"partitions", std::move(array)}, {"problem", keeper_.state().problem}}) +
+         '\n';
+}
+
+/// While that cannot be judged, all stays as it is.
+void PartitionService::check() {
+  const auto admitted = admit_(cpus_of(wanted()));
+  const std::lock_guard lock(mutex_);
+  if (admitted) {
+    keeper_.restrict_to(*admitted);
+  } else {
+    keeper_.check();
+  }
+  keep_power();
+}
+
+void PartitionService::ended(const policy::ThreadKey& vmm) {
+  const std::lock_guard lock(mutex_);
+  keeper_.ended(vmm);
+  keep_power();
+}
+
+std::string PartitionService::restore() {
+  const std::lock_guard lock(mutex_);
+  keeper_.keep({});
+  power_.keep({});
+  return keeper_.state().problem.empty() ? power_.problem() : keeper_.state().problem;
+}
+
+std::vector<Partition> PartitionService::wanted() const {
+  const std::lock_guard lock(mutex_);
+  return keeper_.wanted();
+}
+
+std::vector<policy::ThreadKey> PartitionService::vmms() const {
+  std::vector<policy::ThreadKey> vmms;
+  for (const Partition& one : wanted()) vmms.push_back(one.vmm);
+  return vmms;
+}
+
+bool PartitionService::holds() const {
+  const std::lock_guard lock(mutex_);
+  return keeper_.holds() || power_.holds();
+}
+
+bool PartitionService::is_unfinished() const {
+  const std::lock_guard lock(mutex_);
+  return keeper_.is_unfinished();
+}
+
+}  // namespace ka::helper

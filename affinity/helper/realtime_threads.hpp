@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes threads real-time threads, and what they were again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "affinity/helper/scheduling.hpp"
+#include "affinity/helper/vmm_threads.hpp"
+#include "base/result.hpp"
+#include "policy/facts/sandbox.hpp"
+
+namespace ka::helper {
+
+/// What threads had before.
+using SavedPolicies = std::map<policy::ThreadKey, SchedulingPolicy>;
+
+class RealtimeThreads {
+ public:
+  /// `scheduling` must outlive it.
+  RealtimeThreads(const Scheduling& scheduling, VmmThreads threads)
+      : scheduling_(scheduling), threads_(std::move(threads)) {}
+
+  /// These threads have this priority from now on. What a thread had is in `saved`, and `save` was
+  /// called, before it is changed. Threads that have ended are left out; one that another program
+  /// has made a real-time thread is an error.
+  base::Result<void> make(const std::vector<policy::ThreadKey>& threads, int priority,
+                          SavedPolicies& saved, const std::function<bool()>& save) const;
+  /// Threads of `saved` for which `stays` is not true are what they were, and are saved no more.
+  base::Result<void> restore(SavedPolicies& saved,
+                             const std::function<bool(const policy::ThreadKey&)>& stays) const;
+
+ private:
+  base::Result<bool> prepare(const policy::ThreadKey& thread, const SchedulingPolicy& wanted,
+                             SavedPolicies& saved) const;
+  base::Result<void> set(const policy::ThreadKey& thread, const SchedulingPolicy& wanted,
+                         const SchedulingPolicy& before) const;
+
+  const Scheduling& scheduling_;
+  VmmThreads threads_;
+};
+
+}  // namespace ka::helper

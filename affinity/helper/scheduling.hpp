@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scheduling policies of threads (sched(7)), read and written.
+#pragma once
+
+#include <filesystem>
+#include <utility>
+
+#include "base/result.hpp"
+
+namespace ka::helper {
+
+struct SchedulingPolicy {
+  int policy = 0;    ///< SCHED_OTHER, ...; with SCHED_RESET_ON_FORK
+  int priority = 0;  ///< of SCHED_FIFO and SCHED_RR
+
+  bool operator==(const SchedulingPolicy&) const = default;
+};
+
+/// SCHED_FIFO. Threads that it starts do not inherit it.
+SchedulingPolicy realtime_policy(int priority);
+/// One of those that share a CPU by weight: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
+bool is_fair(const SchedulingPolicy& policy);
+
+class Scheduling {
+ public:
+  Scheduling() = default;
+  Scheduling(const Scheduling&) = delete;
+  Scheduling& operator=(const Scheduling&) = delete;
+  virtual ~Scheduling() = default;
+
+  virtual base::Result<SchedulingPolicy> get(int tid) const = 0;
+  virtual base::Result<void> set(int tid, const SchedulingPolicy& policy) const = 0;
+  /// Whether the kernel leaves others some of a CPU with a real-time thread that never sleeps.
+  virtual bool leaves_some() const = 0;
+};
+
+class KernelScheduling final : public Scheduling {
+ public:
+  explicit KernelScheduling(std::filesystem::path proc, std::filesystem::path debugfs)
+      : proc_(std::move(proc)), debugfs_(std::move(debugfs)) {}
+
+  base::Result<SchedulingPolicy> get(int tid) const override;
+  base::Result<void> set(int tid, const SchedulingPolicy& policy) const override;
+  bool leaves_some() const override;
+
+ private:
+  std::filesystem::path proc_, debugfs_;
+};
+
+}  // namespace ka::helper

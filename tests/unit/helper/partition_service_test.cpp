@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/partitions: what is refused as a whole, and the form of what holds; the record's form; names
+// of cgroups.
+#include "affinity/helper/partition_service.hpp"
+
+#include "affinity/helper/exclusive_cpus.hpp"
+#include "tests/catch.hpp"
+#include "tests/fake_cgroup_tree.hpp"
+#include "tests/fake_cpu_power.hpp"
+#include "tests/fake_kernel_threads.hpp"
+#include "tests/fake_node.hpp"
+#include "tests/fake_scheduling.hpp"
+#include "tests/temp_dir.hpp"
+#include "tests/text_log.hpp"
+
+using namespace ka;
+using namespace ka::helper;
+using policy::CpuSet;
+
+namespace {
+
+struct Scene {
+  Scene() {
+    node.process(100, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+    node.thread(100, 110, "CPU 0/KVM");
+    tree.add("/vm", {0, 1, 2, 3});
+    tree.put(100, "/vm");
+    tree.put(110, "/vm");
+  }
+
+  http::Response call(const std::string& method, const std::string& body = {}) {
+    return respond({{PartitionService::kPath, service.verb()}},
+                   {.method = method, .target = "/v1/partitions", .body = body});
+  }
+  std::string thread(int tid) const {
+    const auto stat = base::ProcFs(node.proc()).stat(100, tid);
+    return R"({"pid":100,"tid":)" + std::to_string(tid) + R"(,"start_time":)" +
+           std::to_string(stat->start_time) + '}';
+  }
+  std::string partition(const std::string& cpus, int priority = 0, bool full_power = false) const {
+    return R"({"vmm":)" + thread(100) + R"(,"cpus":")" + cpus + R"(","vcpus":[)" + thread(110) +
+           R"(],"priority":)" + std::to_string(priority) + R"(,"full_power":)" +
+           (full_power ? "true}" : "false}");
+  }
+  std::string held(const std::string& cpus) const {
+    return R"({"partitions":[{"vmm":)" + thread(100) + R"(,"cpus":")" + cpus +
+           R"(","problem":"","realtime_problem":"","power_problem":""}],"problem":""})" + '\n';
+  }
+  std::string refusal(const std::string& body) {
+    const auto response = call("POST", body);
+    CHECK(response.status == 400);
+    CHECK(tree.writes == 0);
+    return response.body;
+  }
+
+  tests::FakeNode node;
+  tests::FakeCgroupTree tree;
+  tests::FakeScheduling scheduling;
+  tests::TempDir dir;
+  std::string lines;
+  log::Log logger = tests::text_log(log::Level::kInfo, lines);
+  tests::FakeKernelThreads kernel_threads;
+  PartitionKeeper keeper{tree,
+                         scheduling,
+                         VmmThreads(node.proc()),
+                         kernel_threads,
+                         RecordFile<PartitionRecords>(dir.path(), "boot"),
+                         logger};
+  tests::FakeCpuPower cpu_power;
+  PowerKeeper power{cpu_power, RecordFile<PowerRecords>(dir.path(), "boot"), logger};
+  CpuSet pool = {0, 1};
+  base::Result<CpuSet> state_of_kubelet = CpuSet{};
+  PartitionService service{keeper, power, [this](const CpuSet& cpus) -> base::Result<CpuSet> {
+                             if (!state_of_kubelet) return state_of_kubelet;
+                             return cpus - pool;
+                           }};
+};
+
+std::string wrapped(const std::string& partitions) {
+  return R"({"partitions":[)" + partitions + "]}";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("partitions are requested, read, and given up") {
+  Scene scene;
+  CHECK(scene.call("POST", wrapped(scene.partition("2-3"))).body == scene.held("2-3"));
+  CHECK(scene.call("GET").body == scene.held("2-3"));
+  CHECK(scene.call("POST", wrapped("")).body == "{\"partitions\":[],\"problem\":\"\"}\n");
+  CHECK(scene.tree.isolated().empty());
+  CHECK(scene.call("PUT").status == 405);
+}
+
+TEST_CASE("a wrong request for partitions changes nothing") {
+  Scene scene;
+  const std::string one = scene.partition("2-3");
+  CHECK(has(scene.refusal("{"), "body:1"));
+  CHECK(has(scene.refusal("{}"), "partitions"));
+  CHECK(has(scene.refusal(wrapped(scene.partition(""))), "partitions[0].cpus: has no CPU"));
+  CHECK(has(scene.refusal(wrapped(one + ',' + one)), "partitions[1].vmm: is there twice"));
+  CHECK(has(scene.refusal(wrapped(scene.partition("2-3", 50))),
+            "partitions[0].priority: is above 49"));
+  const std::string other =
+      R"({"vmm":{"pid":7,"tid":7,"start_time":1},"cpus":"3","vcpus":[{"pid":7,"tid":8,"start_time":1}],"priority":0,"full_power":false})";
+  CHECK(has(scene.refusal(wrapped(one + ',' + other)),
+            "partitions[1].cpus: are in another partition, too"));
+  const std::string mixed = R"({"vmm":{"pid":7,"tid":7,"start_time":1},"cpus":"5","vcpus":[)" +
+                            scene.thread(110) + R"(],"priority":0,"full_power":false})";
+  CHECK(has(scene.refusal(wrapped(mixed)), "partitions[0].vcpus[0]: is not a thread of the VMM"));
+}
+
+TEST_CASE("there are limits on partitions") {
+  Scene scene;
+  std::string many, vcpus;
+  for (int i = 0; i < 1025; ++i) {
+    const std::string pid = std::to_string(i + 1);
+    many += std::string(i == 0 ? "" : ",") + R"({"vmm":{"pid":)" + pid + R"(,"tid":)" + pid +
+            R"(,"start_time":1},"cpus":")" + std::to_string(i + 2) + R"(","vcpus":[{"pid":)" + pid +
+            R"(,"tid":)" + pid + R"(,"start_time":1}],"priority":0,"full_power":false})";
+  }
+  CHECK(has(scene.refusal(wrapped(many)), "more than 1024 partitions"));
+  for (int i = 0; i < 8193; ++i) {
+    vcpus += std::string(i == 0 ? "" : ",") + R"({"pid":1,"tid":)" + std::to_string(i + 1) +
+             R"(,"start_time":1})";
+  }
+  CHECK(
+      has(scene.refusal(wrapped(R"({"vmm":{"pid":1,"tid":1,"start_time":1},"cpus":"2","vcpus":[)" +
+                                vcpus + R"(],"priority":0,"full_power":false})")),
+          "more than 8192 in all"));
+}
+
+TEST_CASE("what cannot be judged now is another status, and stays as it is") {
+  Scene scene;
+  REQUIRE(scene.call("POST", wrapped(scene.partition("2-3"))).status == 200);
+  scene.state_of_kubelet = base::fail(base::ErrorCode::kTransient, "cannot read it");
+  CHECK(scene.call("POST", wrapped(scene.partition("2"))).status == 503);
+  scene.service.check();
+  CHECK(scene.tree.isolated() == "2-3");
+  scene.state_of_kubelet = CpuSet{};
+  scene.pool = {0, 1, 3};
+  scene.service.check();
+  CHECK(scene.tree.isolated().empty());
+}
+
+TEST_CASE("records of partitions read back as they were written") {
+  PartitionRecords records;
+  records.partitions[{100, 100, 9}] = {
+      {{100, 100, 9}, {2, 3}, {{100, 110, 10}}, 7, true}, "/a/b", true, {{{100, 110, 10}, {3, 0}}}};
+  records.added["/a"] = {2, 3};
+  records.kernel_masks["89 276"] = {4, 5};
+  const auto again = from_text<PartitionRecords>(to_text(records, "boot"), "boot");
+  REQUIRE(again);
+  CHECK(*again == records);
+}
+
+TEST_CASE("names of cgroups") {
+  for (const char* good : {"/a", "/a/b.slice/c:d", "/kubepods-pod1.slice:cri-containerd:x"}) {
+    CHECK(is_cgroup_path(good));
+  }
+  for (const char* wrong : {"", "/", "a", "/a/", "//a", "/a/../b", "/../a", "/a/./b", "/a\nb"}) {
+    CHECK_FALSE(is_cgroup_path(wrong));
+  }
+  CHECK(way_to("/a/b/c") == std::vector<std::string>{"/a", "/a/b", "/a/b/c"});
+  CHECK(way_to("/a") == std::vector<std::string>{"/a"});
+}
+
+TEST_CASE("CPUs of a partition are at full power where that is requested, and only with it") {
+  Scene scene;
+  const char* const file = "2/power/pm_qos_resume_latency_us";
+  scene.cpu_power.values[file] = "0";
+  REQUIRE(scene.call("POST", wrapped(scene.partition("2-3", 1, true))).status == 200);
+  CHECK(scene.cpu_power.values[file] == "n/a");
+  REQUIRE(scene.call("POST", wrapped(scene.partition("2-3", 1))).status == 200);
+  CHECK(scene.cpu_power.values[file] == "0");
+  scene.tree.configure("/vm", {2, 3});
+  REQUIRE(scene.call("POST", wrapped(scene.partition("2-3", 1, true))).status == 200);
+  CHECK(scene.cpu_power.values[file] == "0");
+  scene.tree.configure("/vm", {0, 1, 2, 3});
+  REQUIRE(scene.call("POST", wrapped(scene.partition("2-3", 1, true))).status == 200);
+  scene.service.ended({100, 100, base::ProcFs(scene.node.proc()).stat(100, 100)->start_time});
+  CHECK(scene.cpu_power.values[file] == "0");
+  CHECK_FALSE(scene.service.holds());
+}
+
+TEST_CASE("CPUs of the shared pool are refused, and other partitions are made") {
+  Scene scene;
+  scene.node.process(200, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+  scene.tree.add("/vm2", {0, 4, 5});
+  scene.tree.put(200, "/vm2");
+  const auto start = base::ProcFs(scene.node.proc()).stat(200, 200)->start_time;
+  const std::string other = R"({"pid":200,"tid":200,"start_time":)" + std::to_string(start) + '}';
+  const std::string wrong = R"({"vmm":)" + other + R"(,"cpus":"1,4","vcpus":[)" + other +
+                            R"(],"priority":0,"full_power":false})";
+  const auto response = scene.call("POST", wrapped(wrong + ',' + scene.partition("2-3")));
+  CHECK(response.status == 200);
+  CHECK(has(response.body, R"("problem":"1 is of kubelet's shared pool")"));
+  CHECK(scene.tree.isolated() == "2-3");
+}
+
+TEST_CASE("a partition without vCPUs is refused") {
+  Scene scene;
+  CHECK(has(scene.refusal(wrapped(R"({"vmm":)" + scene.thread(100) +
+                                  R"(,"cpus":"2","vcpus":[],"priority":0,"full_power":false})")),
+            "partitions[0].vcpus: has no vCPU"));
+}

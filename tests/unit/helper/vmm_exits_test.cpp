@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of real processes.
+#include "affinity/helper/vmm_exits.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+
+#include "tests/catch.hpp"
+
+using namespace ka;
+using namespace ka::helper;
+using namespace std::chrono_literals;
+using policy::ThreadKey;
+
+namespace {
+
+/// A process that sleeps until it is killed.
+struct Sleeper {
+  Sleeper() : pid(::fork()) {
+    if (pid == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+  }
+  ~Sleeper() { end(); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  void end() {
+    if (pid == 0) return;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    pid = 0;
+  }
+  ThreadKey key() const { return {pid, pid, base::ProcFs("/proc").stat(pid)->start_time}; }
+
+  pid_t pid;
+};
+
+struct Ended {
+  VmmExits::Ended callback() {
+    return [this](const ThreadKey& vmm) {
+      const std::lock_guard lock(mutex);
+      vmms.push_back(vmm);
+      changed.notify_all();
+    };
+  }
+  bool within(std::chrono::milliseconds time, std::size_t count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, time, [&] { return vmms.size() >= count; });
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<ThreadKey> vmms;
+};
+
+}  // namespace
+
+TEST_CASE("the end of a VMM is reported once, and of those that are watched alone") {
+  Ended ended;
+  Sleeper one, two, other;
+  const ThreadKey first = one.key(), second = two.key();
+  VmmExits exits(VmmThreads("/proc"), ended.callback());
+  exits.watch({first, second});
+  exits.watch({first, second});
+  other.end();
+  one.end();
+  REQUIRE(ended.within(10s, 1));
+  CHECK(ended.vmms.front() == first);
+  exits.watch({});
+  two.end();
+  CHECK_FALSE(ended.within(200ms, 2));
+}
+
+TEST_CASE("another process with the number of a VMM is not watched") {
+  Ended ended;
+  Sleeper one;
+  ThreadKey wrong = one.key();
+  wrong.start_time += 1;
+  VmmExits exits(VmmThreads("/proc"), ended.callback());
+  exits.watch({wrong});
+  one.end();
+  CHECK_FALSE(ended.within(200ms, 1));
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partitions of quiet sandboxes on a node of files: what kata-affinity-helper's own code is
+// requested over its socket, makes of it in a tree of cgroups, and what the node shows then.
+#include "affinity/partitions/partitions.hpp"
+
+#include <fstream>
+#include <optional>
+
+#include "affinity/helper/partition_service.hpp"
+#include "affinity/quiet/quiet.hpp"
+#include "tests/catch.hpp"
+#include "tests/fake_cgroup_tree.hpp"
+#include "tests/fake_cpu_power.hpp"
+#include "tests/fake_kernel_threads.hpp"
+#include "tests/fake_scheduling.hpp"
+#include "tests/run_loop.hpp"
+#include "tests/text_log.hpp"
+#include "tests/unit/line/scene.hpp"
+#include "tests/unit/quiet/helper.hpp"
+
+using namespace ka;
+using policy::plan::Grade;
+
+namespace {
+
+constexpr const char* kCgroup = "/kubepods/s1";
+constexpr const char* kInIt = "/kubepods/s1/kata-affinity";
+
+line::Options quiet_options(bool partitions = true, Grade grade = Grade::kQuiet) {
+  line::Options options = tests::at_home();
+  options.settings.grade = grade;
+  options.settings.housekeeping = {policy::plan::Housekeeping::Kind::kCpus, {0, 1}};
+  options.quiet.partitions = partitions;
+  return options;
+}
+
+/// A VM of three vCPUs, threads 110 to 112, in a cgroup that allows all CPUs.
+struct Node : tests::LineScene {
+  explicit Node(line::Options options = quiet_options()) : LineScene(8, std::move(options)) {
+    boot_pod("s1", 100, 3);
+    tree.add("/kubepods");
+    tree.add(kCgroup);
+    for (const int tid : {100, 101, 110, 111, 112}) tree.put(tid, kCgroup);
+    start_helper();
+    listen();
+    follow();
+    add_pod();
+  }
+
+  void add_pod() {
+    policy::ledger::PodSeen pod{.id = "s1"};
+    pod.vmm = policy::ProcessId{100, 0};
+    REQUIRE(requests().submit({policy::ledger::Source::kApi, pod}));
+    run_loop();
+  }
+
+  void listen() {
+    socket.emplace(io, clock, temp.path() / "helper.sock");
+    socket->answer = [this](const http::Request& one) {
+      if (one.target == "/v1/quiet") return quiet_answer(one);
+      return helper::respond({{helper::PartitionService::kPath, service->verb()}}, one);
+    };
+  }
+  http::Response quiet_answer(const http::Request& one) const {
+    http::Response response = tests::FakeHelper::grant(one);
+    const std::string head = R"({"cpus":")";
+    if (!unit.empty()) {
+      response.body = tests::quiet_document(
+          one.body.substr(head.size(), one.body.size() - head.size() - 2), unit);
+    }
+    return response;
+  }
+  void hang_up() {
+    socket.reset();
+    std::filesystem::remove(temp.path() / "helper.sock");
+  }
+  /// A helper that was killed, and is started again.
+  void start_helper() {
+    keeper.emplace(tree, scheduling, helper::VmmThreads(node.proc()), kernel_threads,
+                   helper::RecordFile<helper::PartitionRecords>(record.parent_path(), "boot"),
+                   logger);
+    keeper->adopt();
+    power.emplace(cpu_power, helper::RecordFile<helper::PowerRecords>(record.parent_path(), "boot"),
+                  logger);
+    service.emplace(*keeper, *power, [](const policy::CpuSet& cpus) { return cpus; });
+  }
+  /// As a daemon does at its start.
+  void follow() {
+    const auto place = temp.path() / "helper.sock";
+    quiet.emplace(io, clock, line().node(), quiet::Quiet::Places{place, temp.path()});
+    partitions.emplace(io, clock, line().node(), partitions::Partitions::Places{place, temp.path()},
+                       [this](const std::string& id) { line().refresh(id); });
+    quiet->start();
+    partitions->start();
+    line().adopt();
+    line().stop_waiting();
+    run_loop();
+  }
+  void run_loop() { tests::run_ready(io); }
+  void own(const policy::CpuSet& cpus) {
+    REQUIRE(container("s1", "app", cpus, true));
+    run_loop();
+  }
+  void check_drift() {
+    quiet->refresh();
+    partitions->refresh();
+    run_loop();
+  }
+  /// Why there is no partition; empty: there is; "none": there is to be none.
+  std::string problem() {
+    const auto view = line().node().view("s1");
+    return view && view->partition != nullptr ? view->partition->problem : "none";
+  }
+  bool is_quiet() {
+    const auto view = line().node().view("s1");
+    return view && view->grade && !view->grade->obstacle;
+  }
+  line::SandboxGrade grade() { return *line().node().view("s1")->grade; }
+  std::size_t requested() const { return socket->requests.size(); }
+
+  tests::TempDir temp;
+  tests::FakeCgroupTree tree;
+  tests::FakeScheduling scheduling;
+  tests::FakeKernelThreads kernel_threads;
+  std::string unit;  ///< that is left, as JSON
+  std::string lines;
+  log::Log logger = tests::text_log(log::Level::kInfo, lines);
+  boost::asio::io_context io;
+  std::filesystem::path record = [this] {
+    temp.write("kata-affinity/helper/lock", "");
+    return temp.path() / "kata-affinity/helper/partitions.json";
+  }();
+  std::optional<tests::FakeHelper> socket;
+  std::optional<helper::PartitionKeeper> keeper;
+  tests::FakeCpuPower cpu_power;
+  std::optional<helper::PowerKeeper> power;
+  std::optional<helper::PartitionService> service;
+  std::optional<quiet::Quiet> quiet;
+  std::optional<partitions::Partitions> partitions;
+};
+
+}  // namespace
+
+TEST_CASE("dedicated vCPUs of a quiet sandbox are in a partition, as long as there are any") {
+  Node node;
+  CHECK(node.problem() == "none");
+  node.own({2, 3});
+  CHECK(node.tree.isolated() == "2-3");
+  CHECK(node.tree.where(110) == kCgroup);
+  CHECK(node.tree.where(111) == kInIt);
+  CHECK(node.tree.where(112) == kInIt);
+  CHECK(node.problem().empty());
+  CHECK(node.verifier().verify().ok());
+  REQUIRE(node.remove("s1"));
+  node.run_loop();
+  CHECK(node.tree.isolated().empty());
+  CHECK_FALSE(std::filesystem::exists(node.record));
+}
+
+TEST_CASE("nothing is requested where no sandbox is quiet, or partitions are switched off") {
+  Node node(GENERATE(false, true) ? quiet_options(false) : tests::at_home());
+  node.own({2, 3});
+  CHECK(node.tree.isolated().empty());
+  CHECK(node.problem() == "none");
+  for (const std::string& one : node.socket->requests) CHECK(one.find("/v1/quiet") < 10);
+}
+
+TEST_CASE("what an earlier daemon requested is given up") {
+  Node node;
+  node.own({2, 3});
+  node.start();
+  node.line().configure(tests::at_home());
+  node.follow();
+  CHECK(node.tree.isolated().empty());
+}
+
+TEST_CASE("a container gets more CPUs, and fewer") {
+  Node node;
+  node.own({2});
+  CHECK(node.tree.isolated() == "2");
+  node.own({2, 3});
+  CHECK(node.tree.isolated() == "2-3");
+  node.own({3});
+  CHECK(node.tree.isolated() == "3");
+}
+
+TEST_CASE("release, observe and other settings give it back, and reconcile requests it again") {
+  Node node;
+  node.own({2, 3});
+  node.line().release_all();
+  node.run_loop();
+  CHECK(node.tree.isolated().empty());
+  CHECK(node.problem() == "none");
+  node.line().reconcile_all();
+  node.run_loop();
+  CHECK(node.tree.isolated() == "2-3");
+  node.line().configure(quiet_options(false));
+  node.run_loop();
+  CHECK(node.tree.isolated().empty());
+}
+
+namespace {
+
+/// As Kata does: the kernel lets a vCPU onto none of its CPUs then, until it is back.
+void move_out(Node& node) {
+  for (const int tid : {110, 111, 112}) node.tree.put(tid, kCgroup);
+  node.calls.own[111] = {0, 1};
+  node.calls.set_faults[111] = {EINVAL, 10000};
+}
+
+void let_kernel_return_masks(Node& node) {
+  node.socket->answer = [&node, answer = node.socket->answer](const http::Request& one) {
+    http::Response response = answer(one);
+    if (node.tree.where(111) == kInIt) {
+      node.calls.own[111] = {2};
+      node.calls.set_faults.clear();
+    }
+    return response;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("vCPUs that Kata took out of the partition are back at once, as often as that happens") {
+  Node node;
+  node.own({2, 3});
+  let_kernel_return_masks(node);
+  for (int i = 0; i < 5; ++i) {
+    move_out(node);
+    node.line().refresh("s1");
+    node.run_loop();
+    CHECK(node.tree.where(111) == kInIt);
+    CHECK(node.cpus(111) == "2");
+  }
+}
+
+TEST_CASE("they are requested back less and less often where that does not help") {
+  Node node;
+  node.own({2, 3});
+  move_out(node);
+  for (int i = 0; i < 100; ++i) {
+    node.line().refresh("s1");
+    node.run_loop();
+  }
+  CHECK(node.requested() < 30);
+}
+
+TEST_CASE("a CPU on which another thread of the sandbox is planned is in no partition") {
+  line::Options options = quiet_options();
+  options.settings.housekeeping = {policy::plan::Housekeeping::Kind::kCpus, {2}};
+  Node node(options);
+  node.own({2, 3});
+  CHECK(node.tree.isolated() == "3");
+  node.own({2});
+  CHECK(node.tree.isolated().empty());
+  CHECK(node.problem() == "other threads of the sandbox use its CPUs (housekeeping)");
+}
+
+TEST_CASE("what is requested is shown as what it is, not as what was held before") {
+  Node node;
+  node.own({2, 3});
+  const auto answer = node.socket->answer;
+  node.socket->answer = [&](const http::Request& one) {
+    if (one.target == "/v1/quiet") return answer(one);
+    return http::Response{.status = 400, .body = R"({"error":"no"})"};
+  };
+  node.own({2, 3, 4});
+  CHECK(node.problem().find("refuses") != std::string::npos);
+  CHECK(node.tree.isolated() == "2-3");
+  node.own({2, 3});
+  CHECK(node.problem().empty());
+}
+
+TEST_CASE("services that the kernel keeps out do not make a sandbox best-effort") {
+  Node node;
+  node.unit = R"({"name":"init.scope","cpus":"2-3","why":"busy"})";
+  node.own({2, 3});
+  CHECK(node.problem().empty());
+  CHECK(node.is_quiet());
+  REQUIRE(node.tree.write("/kubepods/s1", "cpuset.cpus.exclusive", ""));
+  node.tree.refuses["/kubepods/s1/cpuset.cpus.exclusive"] = EINVAL;
+  node.check_drift();
+  CHECK_FALSE(node.problem().empty());
+  CHECK_FALSE(node.is_quiet());
+}
+
+TEST_CASE("a helper that does not respond is named, and followed when it does") {
+  Node node;
+  node.own({2, 3});
+  node.hang_up();
+  node.check_drift();
+  CHECK(node.problem().find("does not respond") != std::string::npos);
+  CHECK(node.tree.isolated() == "2-3");
+  node.listen();
+  node.clock.advance(std::chrono::minutes(1));
+  node.run_loop();
+  CHECK(node.problem().empty());
+}
+
+TEST_CASE("a kernel that has none is named by verify, as a note") {
+  Node node;
+  node.tree.has_exclusive = false;
+  node.own({2, 3});
+  CHECK(node.problem().find("older than 6.7") != std::string::npos);
+  CHECK(node.is_quiet());
+  const auto report = node.verifier().verify();
+  CHECK(report.ok());
+  const auto is_note = [](const line::Finding& one) {
+    return one.reason == "no-partition" && one.severity == line::Severity::kNote;
+  };
+  CHECK(std::ranges::any_of(report.findings, is_note));
+}
+
+TEST_CASE("dedicated vCPUs of a realtime sandbox are real-time threads") {
+  line::Options options = quiet_options(true, Grade::kRealtime);
+  options.quiet.realtime_priority = 5;
+  Node node(options);
+  node.cpu_power.values["2/power/pm_qos_resume_latency_us"] = "0";
+  CHECK(node.grade().in_force() == Grade::kBestEffort);
+  node.own({2, 3});
+  CHECK(node.scheduling.of(111) == helper::realtime_policy(5));
+  CHECK(node.cpu_power.values["2/power/pm_qos_resume_latency_us"] == "n/a");
+  CHECK(node.scheduling.of(110) == helper::SchedulingPolicy{});
+  CHECK(node.grade().in_force() == Grade::kRealtime);
+  CHECK(node.grade().not_realtime.empty());
+  node.line().configure(quiet_options());
+  node.run_loop();
+  CHECK(node.scheduling.of(111) == helper::SchedulingPolicy{});
+  CHECK(node.grade().in_force() == Grade::kQuiet);
+}
+
+TEST_CASE("a realtime sandbox without a partition is quiet, and verify says why") {
+  Node node(quiet_options(GENERATE(false, true), Grade::kRealtime));
+  node.tree.has_exclusive = false;
+  node.own({2, 3});
+  CHECK(node.grade().in_force() == Grade::kQuiet);
+  CHECK_FALSE(node.grade().not_realtime.empty());
+  const auto report = node.verifier().verify();
+  const auto is_degraded = [](const line::Finding& one) {
+    return one.reason == "not-realtime" && one.severity == line::Severity::kDegraded;
+  };
+  CHECK(std::ranges::any_of(report.findings, is_degraded));
+}
+
+TEST_CASE("what the kernel leaves to others of a realtime sandbox's CPUs is said") {
+  Node node(quiet_options(true, Grade::kRealtime));
+  node.own({2, 3});
+  const auto found = [&](const std::string& reason) {
+    std::string text;
+    for (const line::Finding& one : node.verifier().verify().findings) {
+      if (one.reason == reason) text = one.text;
+    }
+    return text;
+  };
+  CHECK(found("throttled").empty());
+  const auto write = [](const std::filesystem::path& file, const char* text) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  };
+  write(node.node.proc() / "sys/kernel/osrelease", "6.8.0\n");
+  write(node.node.proc() / "sys/kernel/sched_rt_period_us", "1000000\n");
+  write(node.node.proc() / "sys/kernel/sched_rt_runtime_us", "950000\n");
+  CHECK(found("throttled") ==
+        "the kernel stops its vCPUs for 50 ms of each 1000 ms if they never sleep "
+        "(sched_rt_runtime_us)");
+  write(node.node.proc() / "sys/kernel/osrelease", "6.12.1-1-amd64\n");
+  CHECK(found("throttled").empty());
+  CHECK(found("fair-server").empty());
+  write(node.node.debugfs() / "sched/fair_server/cpu2/runtime", "50000000\n");
+  write(node.node.debugfs() / "sched/fair_server/cpu2/period", "1000000000\n");
+  CHECK(found("throttled").empty());
+  CHECK(found("fair-server") ==
+        "other tasks that wait on its CPUs get 50 ms of each 1000 ms (fair server)");
+  write(node.node.debugfs() / "sched/fair_server/cpu2/runtime", "0\n");
+  CHECK(found("fair-server").empty());
+}
