@@ -36,6 +36,13 @@ inline auto fail(ErrorCode code, std::string message) {
   return unexpected(Error{code, std::move(message), 0});
 }
 
+/// It went away, which is normal.
+inline bool is_gone(const Error& error) { return error.code == ErrorCode::kGone; }
+template <typename T>
+bool is_gone(const Result<T>& result) {
+  return !result && is_gone(result.error());
+}
+
 /// The class of an errno, by the table of docs/develop/architecture.md (failure rules).
 ErrorCode classify_errno(int number);
 

@@ -185,7 +185,9 @@ inline constexpr Key kKeys[] = {
      "remote ones (6.7 and later) and the sandbox's cgroup has other CPUs, too."},
     {"helper_socket", Type::kPath, "/run/kata-affinity/helper.sock", "", Reload::kNextStart,
      &Config::helper_socket,
-     "Socket of kata-affinity-helper, for grade = quiet and classes with l3, l2 or mba."},
+     "Socket of kata-affinity-helper, for the grades quiet and realtime, and classes with l3, l2 "
+     "or "
+     "mba."},
     {"memory", Type::kChoice, "follow", "follow migrate", Reload::kApplied,
      [](Settings& settings, const std::string& text) { settings.move_memory = text == "migrate"; },
      "follow: leave memory where Kata and the cgroup put it. migrate: move misplaced pages to the "

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "affinity/documents/rdt.hpp"
+#include "affinity/documents/thread.hpp"
 
 namespace ka::documents {
 namespace {

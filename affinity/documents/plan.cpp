@@ -44,8 +44,8 @@ boost::json::array sentences(const std::vector<policy::plan::Note>& notes) {
   return array;
 }
 
-VcpuPlan read_vcpu(const boost::json::value& value, const std::string& path,
-                   base::InputError& input_error) {
+VcpuPlan read_vcpu_plan(const boost::json::value& value, const std::string& path,
+                        base::InputError& input_error) {
   VcpuPlan vcpu;
   std::string role = "floating";
   base::Fields fields(value, path, input_error);
@@ -112,7 +112,7 @@ SandboxPlan read_sandbox(const boost::json::value& value, const std::string& pat
   read_sets(fields, "iothreads", plan.iothreads, input_error);
   read_sets(fields, "interrupts", plan.interrupts, input_error);
   fields.each("vcpus", [&](const auto& element, const std::string& at) {
-    plan.vcpus.push_back(read_vcpu(element, at, input_error));
+    plan.vcpus.push_back(read_vcpu_plan(element, at, input_error));
   });
   fields.each("containers", [&](const auto& element, const std::string& at) {
     plan.containers.push_back(read_container(element, at, input_error));

@@ -7,7 +7,6 @@
 
 #include "base/json/json.hpp"
 #include "policy/facts/rdt.hpp"
-#include "policy/facts/sandbox.hpp"
 
 namespace ka::documents {
 
@@ -15,9 +14,5 @@ namespace ka::documents {
 boost::json::object to_json(const policy::RdtShares& shares);
 /// Reads the keys of such an object.
 policy::RdtShares read_shares(base::Fields& fields);
-
-/// {"pid": 4711, "tid": 4712, "start_time": 99}
-boost::json::object to_json(const policy::ThreadKey& thread);
-policy::ThreadKey read_thread(base::Fields& fields);
 
 }  // namespace ka::documents

@@ -76,8 +76,8 @@ std::vector<VcpuFacts> plain_vcpus(std::int64_t number) {
   return vcpus;
 }
 
-VcpuFacts read_vcpu(const boost::json::value& value, const std::string& path,
-                    base::InputError& input_error) {
+VcpuFacts read_vcpu_facts(const boost::json::value& value, const std::string& path,
+                          base::InputError& input_error) {
   VcpuFacts vcpu;
   base::Fields fields(value, path, input_error);
   fields.require({"index"});
@@ -106,7 +106,7 @@ std::vector<VcpuFacts> read_vcpus(base::Fields& fields, base::InputError& input_
   std::vector<VcpuFacts> vcpus;
   if (!value->is_array()) return vcpus;
   fields.each("vcpus", [&](const auto& element, const std::string& path) {
-    vcpus.push_back(read_vcpu(element, path, input_error));
+    vcpus.push_back(read_vcpu_facts(element, path, input_error));
   });
   return vcpus;
 }

@@ -18,7 +18,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-constexpr mode_t kMode = 0755;
+constexpr mode_t kCgroupMode = 0755;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ Result<bool> CgroupTreeFiles::has(const std::string& cgroup) const {
 }
 
 Result<void> CgroupTreeFiles::make(const std::string& cgroup) const {
-  if (::mkdir(directory(cgroup).c_str(), kMode) == 0) return {};
+  if (::mkdir(directory(cgroup).c_str(), kCgroupMode) == 0) return {};
   return base::fail_errno(errno, "cannot make the cgroup " + cgroup);
 }
 

@@ -2,6 +2,7 @@
 #include "affinity/helper/cpu_power.hpp"
 
 #include "base/files.hpp"
+#include "base/newline.hpp"
 
 namespace ka::helper {
 
@@ -13,8 +14,7 @@ std::filesystem::path CpuPowerFiles::path_of(int cpu, std::string_view file) con
 
 Result<std::string> CpuPowerFiles::read(int cpu, std::string_view file) const {
   auto text = base::read_file(path_of(cpu, file));
-  while (text && !text->empty() && text->back() == '\n') text->pop_back();
-  return text;
+  return text ? base::without_newline(*std::move(text)) : std::move(text);
 }
 
 Result<void> CpuPowerFiles::write(int cpu, std::string_view file, const std::string& value) const {

@@ -180,7 +180,11 @@ class Helper {
     const bool is_partial = is_soon && retries_ < kCheck / kRetry;
     retries_ = is_partial ? retries_ + 1 : 0;
     timer_.in(is_soon ? kRetry : kCheck, [this, is_partial] {
-      is_partial ? retry() : check();
+      if (is_partial) {
+        retry();
+      } else {
+        check();
+      }
       wait();
     });
   }

@@ -10,6 +10,10 @@
 
 namespace ka::helper {
 
+base::Result<std::vector<HostMask>> HostMasks::read_again(const std::vector<HostMask>&) const {
+  return read();
+}
+
 /// irqbalance writes interrupts, and those that come are routed by the default before they are
 /// seen: so both come before what is there.
 AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock) {

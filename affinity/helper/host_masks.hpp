@@ -23,6 +23,8 @@ struct Roots {
   std::filesystem::path irqbalance = "/run/irqbalance";
 };
 
+inline constexpr std::size_t kMostTitle = 128;  ///< of a mask, in bytes
+
 struct HostMask {
   std::string name;     ///< unique within its kind, and not reused for another one
   std::string title;    ///< for display
@@ -45,6 +47,8 @@ class HostMasks {
   /// All that there are, but for those that take no part (a queue without a mask). What goes away
   /// meanwhile is not among them.
   virtual base::Result<std::vector<HostMask>> read() const = 0;
+  /// Those of `known` as they are now, where that costs less than read(), which it is otherwise.
+  virtual base::Result<std::vector<HostMask>> read_again(const std::vector<HostMask>& known) const;
   /// Done when it returns without an error. kGone: it is not there any more.
   virtual base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const = 0;
 };

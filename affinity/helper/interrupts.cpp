@@ -13,8 +13,6 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-constexpr std::size_t kMostTitle = 128;
-
 /// Names of its handlers, separated by commas (actions_show() in kernel/irq/irqdesc.c). Empty: it
 /// has none, and never comes.
 std::string handlers(const Roots& roots, const std::string& number) {

@@ -15,7 +15,7 @@ using policy::plan::HostRecord;
 
 /// EINVAL, EIO, EPERM: an interrupt or a thread that the kernel keeps where it is
 /// (write_irq_affinity() in kernel/irq/proc.c, __sched_setaffinity() in kernel/sched/).
-bool is_final(const base::Error& error) {
+bool is_final_for_mask(const base::Error& error) {
   return error.number == EINVAL || error.number == EIO || error.number == EPERM ||
          error.number == EACCES || error.number == EROFS;
 }
@@ -144,7 +144,7 @@ void Keeper::write(const HostMasks& kind, Item& item) {
   item.is_written = done.has_value();
   if (done || done.error().code == ErrorCode::kGone) return;
   item.problem = done.error().message;
-  if (is_final(done.error())) {
+  if (is_final_for_mask(done.error())) {
     records_.begun.erase(item.key);
     refused_[item.key] = "the kernel keeps it there: " + item.problem;
   } else {

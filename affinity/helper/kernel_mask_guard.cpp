@@ -5,42 +5,36 @@
 
 namespace ka::helper {
 
-bool KernelMaskGuard::remember() {
-  if (is_due_) return true;
-  const auto now = threads_.read();
-  if (!now) return false;
-  Saved masks;
-  for (const HostMask& mask : *now) masks[mask.name] = mask.cpus;
-  return record(masks);
-}
+bool KernelMaskGuard::remember() { return is_due_ || record(threads_.read()); }
 
 bool KernelMaskGuard::remember_known() {
-  if (is_due_) return true;
-  return known_.empty() ? remember() : record(known_);
+  if (known_.empty()) return remember();
+  return is_due_ || record(threads_.read_again(known_));
 }
 
 /// What could not be given back before is older, and stays.
-bool KernelMaskGuard::record(const Saved& masks) {
-  saved_.insert(masks.begin(), masks.end());
-  is_due_ = save_();
-  return is_due_;
+bool KernelMaskGuard::record(const base::Result<std::vector<HostMask>>& masks) {
+  if (!masks) return false;
+  for (const HostMask& mask : *masks) saved_.try_emplace(mask.name, mask.cpus);
+  is_due_ = true;
+  return save_();
 }
 
 /// Masks of an earlier helper that was killed are given back, too.
 void KernelMaskGuard::restore() {
   if (!std::exchange(is_due_, false) && saved_.empty()) return;
-  const auto now = threads_.read();
+  auto now = threads_.read();
   if (!now) return;
   Saved refused;
-  known_.clear();
-  for (const HostMask& mask : *now) {
+  for (HostMask& mask : *now) {
     const auto wanted = saved_.find(mask.name);
-    known_[mask.name] = wanted == saved_.end() ? mask.cpus : wanted->second;
     if (wanted == saved_.end() || wanted->second == mask.cpus) continue;
     const auto done = threads_.write(mask, wanted->second);
+    if (done) mask.cpus = wanted->second;
     if (!done && done.error().code != base::ErrorCode::kGone) refused.insert(*wanted);
   }
   saved_ = std::move(refused);
+  known_ = *std::move(now);
 }
 
 }  // namespace ka::helper

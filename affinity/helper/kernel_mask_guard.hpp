@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "affinity/helper/host_masks.hpp"
 #include "policy/facts/id_set.hpp"
@@ -23,19 +24,19 @@ class KernelMaskGuard {
 
   /// Before CPUs change. False: the masks cannot be read, or not be recorded.
   bool remember();
-  /// The same without reading them again, where restore() has: a VMM's end cannot wait.
+  /// The same of the threads that restore() has seen, which costs less.
   bool remember_known();
   /// After they have. What is refused (the thread had only CPUs that are isolated now) is tried
   /// again with the next call.
   void restore();
 
  private:
-  bool record(const Saved& masks);
+  bool record(const base::Result<std::vector<HostMask>>& masks);
 
   const HostMasks& threads_;
   Saved& saved_;
   std::function<bool()> save_;
-  Saved known_;  ///< as restore() left them
+  std::vector<HostMask> known_;  ///< as restore() left them
   bool is_due_ = false;
 };
 

@@ -17,6 +17,7 @@ using base::ThreadStat;
 using policy::CpuSet;
 
 constexpr int kKthreadd = 2;
+constexpr const char* kBound = "bound by the kernel";
 constexpr std::string_view kField = "\nCpus_allowed_list:\t";
 
 bool is_kernel_thread(const ThreadStat& stat) {
@@ -34,7 +35,7 @@ std::string name_of(const ThreadStat& stat) {
 /// Threads of interrupt handlers go where their interrupt goes, when it next comes
 /// (irq_thread_check_affinity() in kernel/irq/manage.c).
 std::string why_fixed(const ThreadStat& stat) {
-  if (!stat.movable) return "bound by the kernel";
+  if (!stat.movable) return kBound;
   return stat.comm.starts_with("irq/") ? "follows its interrupt when that next comes" : "";
 }
 
@@ -47,6 +48,27 @@ std::optional<CpuSet> allowed(const Roots& roots, int tid) {
   const auto cpus = policy::parse_list<policy::CpuTag>(
       std::string_view(*text).substr(begin, text->find('\n', begin) - begin));
   return cpus ? std::optional(*cpus) : std::nullopt;
+}
+
+/// Without CPUs that are offline. Empty: the thread is gone.
+CpuSet active_cpus(int tid, std::size_t size) {
+  cpu_set_t* mask = CPU_ALLOC(size);
+  if (mask == nullptr) return {};
+  const std::size_t bytes = CPU_ALLOC_SIZE(size);
+  CPU_ZERO_S(bytes, mask);
+  CpuSet cpus;
+  const bool is_there = ::sched_getaffinity(tid, bytes, mask) == 0;
+  for (std::size_t cpu = 0; is_there && cpu < size; ++cpu) {
+    if (CPU_ISSET_S(cpu, bytes, mask)) cpus.add(static_cast<int>(cpu));
+  }
+  CPU_FREE(mask);
+  return cpus;
+}
+
+/// 0 where it has none.
+int tid_of(const HostMask& mask) {
+  const auto number = base::parse_number(mask.name.substr(0, mask.name.find(' ')));
+  return number ? static_cast<int>(*number) : 0;
 }
 
 Result<void> set_affinity(int tid, const CpuSet& cpus) {
@@ -79,12 +101,30 @@ Result<std::vector<HostMask>> KernelThreads::read() const {
   return masks;
 }
 
+/// What the kernel binds, it leaves where it is. Another thread may have a number by now: its mask
+/// is never written under the old one's name.
+Result<std::vector<HostMask>> KernelThreads::read_again(const std::vector<HostMask>& known) const {
+  const auto online = read_cpus(roots_.sys / "devices/system/cpu/online", SetFormat::kList);
+  const auto possible = read_possible(roots_.sys);
+  if (!online) return unexpected(online.error());
+  if (!possible) return unexpected(possible.error());
+  const auto size = static_cast<std::size_t>(possible->last()) + 1;
+  std::vector<HostMask> masks;
+  for (const HostMask& mask : known) {
+    if (mask.fixed == kBound) continue;
+    const int tid = tid_of(mask);
+    const CpuSet active = active_cpus(tid, size);
+    if (active.empty()) continue;
+    auto cpus = active == (mask.cpus & *online) ? mask.cpus : allowed(roots_, tid);
+    if (cpus) masks.push_back({mask.name, mask.title, *std::move(cpus), mask.fixed});
+  }
+  return masks;
+}
+
 /// The identity is checked before and after: a number may be another thread's by now.
 Result<void> KernelThreads::write(const HostMask& mask, const CpuSet& cpus) const {
   const base::ProcFs proc(roots_.proc);
-  const auto number = base::parse_number(mask.name.substr(0, mask.name.find(' ')));
-  if (!number) return unexpected(number.error());
-  const int tid = static_cast<int>(*number);
+  const int tid = tid_of(mask);
   const auto is_it = [&] {
     const auto stat = proc.stat(tid);
     return stat && is_kernel_thread(*stat) && name_of(*stat) == mask.name;

@@ -14,6 +14,8 @@ class KernelThreads final : public HostMasks {
 
   std::string_view kind() const override { return "kernel-thread"; }
   base::Result<std::vector<HostMask>> read() const override;
+  /// A system call for each, instead of files of every process: a VMM's end cannot wait for them.
+  base::Result<std::vector<HostMask>> read_again(const std::vector<HostMask>& known) const override;
   base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const override;
 
  private:

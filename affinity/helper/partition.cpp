@@ -7,6 +7,7 @@
 #include "affinity/helper/exclusive_cpus.hpp"
 #include "base/cgroup_files.hpp"
 #include "base/files.hpp"
+#include "base/newline.hpp"
 #include "base/split.hpp"
 #include "base/text.hpp"
 
@@ -22,13 +23,6 @@ constexpr const char* kStateFile = "cpuset.cpus.partition";
 constexpr const char* kThreadsFile = base::threads_file(2);
 constexpr const char* kControllersFile = "cgroup.subtree_control";
 
-std::string without_newline(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
-}
-
-bool is_gone(const Result<void>& done) { return !done && done.error().code == ErrorCode::kGone; }
-
 }  // namespace
 
 PartitionCgroup::PartitionCgroup(const CgroupTree& tree, std::string vmm)
@@ -37,7 +31,7 @@ PartitionCgroup::PartitionCgroup(const CgroupTree& tree, std::string vmm)
 Result<bool> PartitionCgroup::is_enabled() const {
   const auto text = tree_.read(vmm_, kControllersFile);
   if (!text) return unexpected(text.error());
-  const std::string names = without_newline(*text);
+  const std::string names = base::without_newline(*text);
   return std::ranges::count(base::split(names, ' '), std::string_view("cpuset")) > 0;
 }
 
@@ -67,7 +61,7 @@ Result<void> PartitionCgroup::make() const {
 
 Result<void> PartitionCgroup::become_threaded() const {
   const auto type = tree_.read(path_, "cgroup.type");
-  if (type && without_newline(*type) == "threaded") return {};
+  if (type && base::without_newline(*type) == "threaded") return {};
   return tree_.write(path_, "cgroup.type", "threaded\n");
 }
 
@@ -93,7 +87,7 @@ Result<void> PartitionCgroup::move_out(int tid) const {
 
 Result<std::string> PartitionCgroup::state() const {
   auto text = tree_.read(path_, kStateFile);
-  return text ? without_newline(*std::move(text)) : std::move(text);
+  return text ? base::without_newline(*std::move(text)) : std::move(text);
 }
 
 bool PartitionCgroup::is_isolated(const CpuSet& cpus) const {

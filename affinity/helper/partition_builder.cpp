@@ -17,11 +17,6 @@ using policy::ThreadKey;
 
 constexpr const char* kUnrecorded = "it cannot be recorded";
 
-template <typename T>
-bool is_gone(const Result<T>& result) {
-  return !result && result.error().code == ErrorCode::kGone;
-}
-
 }  // namespace
 
 PartitionBuilder::PartitionBuilder(CgroupTree& tree, const Scheduling& scheduling,
@@ -179,11 +174,13 @@ Result<void> PartitionBuilder::end_realtime(const Partition& wanted) {
 
 // --- undo
 
+/// Also where masks cannot be recorded now: a full disk is no reason to keep the CPUs.
 Result<void> PartitionBuilder::undo(PartitionRecord& record) {
   const PartitionCgroup partition(tree_, record.cgroup);
   auto done = realtime_.restore(record.scheduling, [](const ThreadKey&) { return false; });
-  if (done && !guard_.remember()) done = base::fail(ErrorCode::kTransient, kUnrecorded);
-  if (done) done = partition.remove();
+  if (!done) return done;
+  (void)guard_.remember();
+  done = partition.remove();
   if (done && record.enabled) done = partition.disable();
   return is_gone(done) ? Result<void>() : done;
 }

@@ -18,7 +18,7 @@ using policy::ThreadKey;
 constexpr int kMostTries = 5;
 
 /// Another try would fail as well.
-bool is_final(const base::Error& error) {
+bool is_final_for_partition(const base::Error& error) {
   return error.code == ErrorCode::kGone || error.code == ErrorCode::kConflict ||
          error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kInvalid;
 }
@@ -75,7 +75,7 @@ void PartitionKeeper::ended(const ThreadKey& vmm) {
   std::erase_if(state_.partitions, [&](const PartitionState& one) { return one.vmm == vmm; });
   if (is_damaged_ || !records_.partitions.contains(vmm)) return;
   const PartitionRecords before = records_;
-  guard_.remember_known();
+  (void)guard_.remember_known();
   undo(vmm);
   withdraw();
   guard_.restore();
@@ -189,7 +189,7 @@ void PartitionKeeper::establish(const Partition& wanted) {
     return;
   }
   state.problem = done.error().message;
-  if (cgroup || is_final(done.error())) return fail(wanted, done.error());
+  if (cgroup || is_final_for_partition(done.error())) return fail(wanted, done.error());
   is_unfinished_ = true;
 }
 
@@ -208,7 +208,7 @@ Result<void> PartitionKeeper::make(const Partition& wanted, const std::string& c
 void PartitionKeeper::fail(const Partition& wanted, const base::Error& error) {
   Failure& failure = failures_[wanted.vmm];
   failure.why = error.message;
-  failure.is_final = is_final(error) || ++failure.tries >= kMostTries;
+  failure.is_final = is_final_for_partition(error) || ++failure.tries >= kMostTries;
   if (failure.is_final) {
     undo(wanted.vmm);
   } else {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "affinity/documents/partition.hpp"
-#include "affinity/documents/rdt.hpp"
+#include "affinity/documents/thread.hpp"
 #include "affinity/helper/cgroup_tree.hpp"
 #include "base/text.hpp"
 

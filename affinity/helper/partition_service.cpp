@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "affinity/documents/partition.hpp"
-#include "affinity/documents/rdt.hpp"
+#include "affinity/documents/thread.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
 
@@ -22,9 +22,9 @@ using policy::CpuSet;
 using policy::Partition;
 
 /// Reads the partitions of one request, in which VMMs and CPUs are unique.
-class Reader {
+class PartitionReader {
  public:
-  explicit Reader(base::InputError& wrong) : wrong_(wrong) {}
+  explicit PartitionReader(base::InputError& wrong) : wrong_(wrong) {}
 
   void read(const json::value& value, const std::string& path) {
     if (partitions_.size() == kMostPartitions) return wrong_.add(path, "more than 1024 partitions");
@@ -61,7 +61,7 @@ Result<std::vector<Partition>> read_partitions(std::string_view body) {
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   base::InputError wrong;
-  Reader reader(wrong);
+  PartitionReader reader(wrong);
   base::Fields fields(*document, "", wrong);
   fields.require({"partitions"});
   fields.each("partitions",

@@ -26,6 +26,7 @@ inline constexpr std::size_t kMostPartitionVcpus = 8192;
 
 /// The partitions of a request. kInvalid, with the path of what is wrong.
 base::Result<std::vector<policy::Partition>> read_partitions(std::string_view body);
+
 class PartitionService {
  public:
   static constexpr std::string_view kPath = "/v1/partitions";

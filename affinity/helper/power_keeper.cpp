@@ -19,8 +19,6 @@ using policy::CpuSet;
 constexpr const char* kNoLatency = "n/a";
 constexpr const char* kPerformance = "performance";
 
-bool is_gone(const base::Error& error) { return error.code == ErrorCode::kGone; }
-
 bool has_word(std::string_view text, std::string_view word) {
   return std::ranges::count(base::split(text, ' '), word) > 0;
 }

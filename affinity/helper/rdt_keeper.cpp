@@ -26,8 +26,6 @@ std::string path_of(const RdtHome& home) {
   return home.monitor.empty() ? group : group + "mon_groups/" + home.monitor + '/';
 }
 
-bool is_gone(const base::Error& error) { return error.code == ErrorCode::kGone; }
-
 }  // namespace
 
 RdtKeeper::RdtKeeper(const Resctrl& resctrl, VmmThreads threads, RecordFile<RdtRecords> file,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "affinity/documents/rdt.hpp"
+#include "affinity/documents/thread.hpp"
 #include "base/text.hpp"
 
 namespace ka::helper {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "affinity/documents/rdt.hpp"
+#include "affinity/documents/thread.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
 
@@ -22,9 +23,9 @@ using base::InputError;
 constexpr std::size_t kMostProblem = 128;  ///< of a thread, in bytes
 
 /// Reads the groups of one request, in which classes and threads are unique.
-class Reader {
+class OrderReader {
  public:
-  explicit Reader(InputError& wrong) : wrong_(wrong) {}
+  explicit OrderReader(InputError& wrong) : wrong_(wrong) {}
 
   void read_group(const json::value& value, const std::string& path) {
     if (groups_.size() == kMostRdtGroups) return wrong_.add(path, "more than 64 groups");
@@ -87,7 +88,7 @@ base::Result<std::vector<RdtGroup>> read_groups(std::string_view body) {
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   InputError wrong;
-  Reader reader(wrong);
+  OrderReader reader(wrong);
   Fields fields(*document, "", wrong);
   fields.require({"groups"});
   fields.each("groups", [&](const json::value& value, const std::string& path) {

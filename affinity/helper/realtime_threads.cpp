@@ -8,8 +8,6 @@ using base::ErrorCode;
 using base::Result;
 using policy::ThreadKey;
 
-bool is_gone(const base::Error& error) { return error.code == ErrorCode::kGone; }
-
 }  // namespace
 
 Result<void> RealtimeThreads::make(const std::vector<ThreadKey>& threads, int priority,

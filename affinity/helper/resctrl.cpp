@@ -18,7 +18,7 @@ using base::ErrorCode;
 using base::Result;
 
 constexpr std::string_view kGroup = "res:", kMonitor = "mon:";
-constexpr mode_t kMode = 0755;
+constexpr mode_t kGroupMode = 0755;
 
 }  // namespace
 
@@ -69,7 +69,7 @@ Result<bool> ResctrlFiles::has(const std::string& group) const {
 }
 
 Result<void> ResctrlFiles::make(const std::string& group) const {
-  if (::mkdir((root_ / group).c_str(), kMode) == 0) return {};
+  if (::mkdir((root_ / group).c_str(), kGroupMode) == 0) return {};
   return base::fail_errno(errno, "cannot make the group " + group);
 }
 

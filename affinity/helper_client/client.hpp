@@ -22,6 +22,12 @@
 
 namespace ka::helper_client {
 
+/// Where the helper is.
+struct Places {
+  std::filesystem::path socket;
+  std::filesystem::path run;  ///< below it is its own record of what it changed
+};
+
 struct ClientOptions {
   std::filesystem::path socket;
   std::chrono::milliseconds deadline{20'000};  ///< systemd may take seconds for a unit

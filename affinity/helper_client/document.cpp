@@ -32,6 +32,23 @@ base::Result<std::string> document_in(const http::Response& response) {
   return base::fail(ErrorCode::kUnavailable, "status " + std::to_string(response.status));
 }
 
+base::Result<std::string> read_rows(std::string_view document, std::string_view name,
+                                    const ReadRow& read) {
+  const auto parsed = base::parse_json(document, "response");
+  if (!parsed) return unexpected(parsed.error());
+  std::string problem;
+  base::InputError wrong;
+  base::Fields fields(*parsed, "", wrong);
+  fields.require({name, "problem"});
+  fields.each(name, [&](const boost::json::value& row, const std::string& path) {
+    read(row, path, wrong);
+  });
+  read_text(fields, "problem", problem, base::kMaxSentence);
+  fields.finish();
+  if (!wrong.empty()) return unexpected(wrong.error());
+  return problem;
+}
+
 void read_text(base::Fields& fields, std::string_view name, std::string& into, std::size_t limit) {
   const boost::json::value* value = fields.find(name);
   if (value == nullptr) return;

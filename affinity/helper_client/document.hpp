@@ -2,6 +2,7 @@
 // What kata-affinity-helper's responses mean, whichever the verb.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,13 @@ namespace ka::helper_client {
 /// The document of a response. kConflict: the request is refused as a whole, nothing has changed
 /// (status 400); kUnavailable: another status.
 base::Result<std::string> document_in(const http::Response& response);
+
+/// Reads a document of rows, {NAME: [ROW, ...], "problem": TEXT}, and returns the problem.
+/// kInvalid, with the path of what is wrong.
+using ReadRow = std::function<void(const boost::json::value& row, const std::string& path,
+                                   base::InputError& wrong)>;
+base::Result<std::string> read_rows(std::string_view document, std::string_view name,
+                                    const ReadRow& read);
 
 /// Reads text whatever it says, made printable and cut.
 void read_text(base::Fields& fields, std::string_view name, std::string& into, std::size_t limit);

@@ -19,7 +19,6 @@ using base::Result;
 using policy::NodeBytes;
 
 constexpr std::size_t kMostText = std::size_t{64} << 20;
-constexpr std::uint64_t kKib = 1024;
 
 /// Takes the text up to `separator` off the front.
 std::string_view split_off(std::string_view& text, char separator) {

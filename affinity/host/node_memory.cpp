@@ -16,8 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using policy::NodeBytes;
 
-constexpr std::uint64_t kKib = 1024;
-
 /// "Node 0 MemFree:  123 kB" in meminfo; 0 where there is none.
 std::uint64_t field(std::string_view meminfo, std::string_view name) {
   const std::size_t at = meminfo.find(' ' + std::string(name) + ':');

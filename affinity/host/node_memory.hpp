@@ -11,6 +11,8 @@
 
 namespace ka::host {
 
+inline constexpr std::uint64_t kKib = 1024;  ///< in bytes
+
 /// The nodes that have memory: the kernel refuses others in cpuset.mems. Empty: not known.
 policy::NodeSet memory_nodes(const std::filesystem::path& sys);
 /// What is free for pages of this size.

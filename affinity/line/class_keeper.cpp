@@ -13,7 +13,7 @@ using base::ErrorCode;
 using base::Result;
 using policy::ThreadKey;
 
-bool is_final(const base::Error& error) {
+bool is_final_for_class(const base::Error& error) {
   return error.code != ErrorCode::kTransient && error.code != ErrorCode::kGone;
 }
 
@@ -210,7 +210,7 @@ void ClassKeeper::place_weight(const ClassWriters& writers, ClassWrites& writes)
 void ClassKeeper::fail(const std::string& name, std::string& problem, const base::Error& error,
                        ClassWrites& writes) {
   problem = error.message;
-  if (!is_final(error)) {
+  if (!is_final_for_class(error)) {
     unanswered_ = true;
     writes.failed += error.code == ErrorCode::kGone ? 0 : 1;
     return;
@@ -237,7 +237,7 @@ bool ClassKeeper::is_done(const Result<void>& done, const std::string& name, Cla
   if (done || done.error().code == ErrorCode::kGone) return true;
   std::string ignored;
   fail(name, ignored, done.error(), writes);
-  return is_final(done.error());
+  return is_final_for_class(done.error());
 }
 
 bool ClassKeeper::give_back(const ClassWriters& writers, const HeldNice& held,

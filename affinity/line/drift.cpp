@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostNamed = 3;
 
 /// "vCPU 1", "emulator 4711".
-std::string name_of(const policy::ThreadFacts& thread) {
+std::string short_name_of(const policy::ThreadFacts& thread) {
   const bool is_vcpu = thread.role == policy::Role::kVcpu;
   return std::string(policy::role_term(thread.role)) + ' ' +
          std::to_string(is_vcpu ? thread.vcpu_index : thread.key.tid);
@@ -22,7 +22,7 @@ std::string name_of(const policy::ThreadFacts& thread) {
 std::string names_of(const std::vector<ChangedMask>& changed) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kMostNamed, changed.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + name_of(changed[i].thread->facts) + " from " +
+    text += (i == 0 ? "" : ", ") + short_name_of(changed[i].thread->facts) + " from " +
             messages::cpus_text(changed[i].left) + " to " + messages::cpus_text(changed[i].now);
   }
   if (changed.size() <= kMostNamed) return text;

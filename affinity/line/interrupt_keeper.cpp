@@ -18,7 +18,7 @@ using state::SavedInterrupt;
 
 /// EINVAL: the interrupt controller cannot send it elsewhere (irq_do_set_affinity() in
 /// kernel/irq/manage.c). ENOSPC and EBUSY pass.
-bool is_final(const base::Error& error) {
+bool is_final_for_interrupt(const base::Error& error) {
   return error.code != ErrorCode::kTransient || error.number == EINVAL;
 }
 
@@ -149,7 +149,7 @@ bool InterruptKeeper::send(const vmm::Roots& roots, InterruptView& view, Interru
 
 void InterruptKeeper::fail(InterruptView& view, const base::Error& error, InterruptWrites& writes) {
   view.problem = error.message;
-  if (error.code == ErrorCode::kGone || !is_final(error)) {
+  if (error.code == ErrorCode::kGone || !is_final_for_interrupt(error)) {
     unanswered_ = true;
     writes.failed += error.code == ErrorCode::kGone ? 0 : 1;
     return;

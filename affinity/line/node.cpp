@@ -140,7 +140,7 @@ bool Node::has_grades() const {
   const auto may_be = [this](const policy::plan::Settings& settings) {
     return policy::plan::may_be_quiet(settings, options.quiet);
   };
-  return may_be(options.settings) || !options.quiet.namespaces.empty() ||
+  return may_be(options.settings) || options.quiet.has_namespaces() ||
          std::ranges::any_of(options.by_handler,
                              [&](const auto& entry) { return may_be(entry.second); });
 }

@@ -63,7 +63,7 @@ std::string remedy_text(const policy::plan::QuietObstacle& obstacle, const std::
     case NotQuiet::kNotAllowed:
       return "allow_annotations = [\"grade\"], allow_grades = [\"" + obstacle.subject + "\"]";
     case NotQuiet::kNoGrade:
-      return "kata-affinity.io/grade: quiet, or best-effort";
+      return "kata-affinity.io/grade: quiet, realtime, or best-effort";
   }
   return {};
 }

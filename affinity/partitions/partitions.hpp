@@ -27,11 +27,7 @@ namespace ka::partitions {
 /// Must outlive the running of its io_context.
 class Partitions {
  public:
-  /// Where the helper is.
-  struct Places {
-    std::filesystem::path socket;
-    std::filesystem::path run;  ///< below it is its own record of what it changed
-  };
+  using Places = helper_client::Places;
   /// The kernel may let threads of this sandbox onto other CPUs now.
   using Changed = std::function<void(const std::string& sandbox)>;
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "affinity/documents/partition.hpp"
-#include "affinity/documents/rdt.hpp"
+#include "affinity/documents/thread.hpp"
 #include "affinity/helper_client/document.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
@@ -55,18 +55,14 @@ http::Request Verb::request(const Wants& wants) {
 }
 
 base::Result<State> Verb::read(std::string_view document) {
-  const auto parsed = base::parse_json(document, "response");
-  if (!parsed) return unexpected(parsed.error());
   State state;
-  InputError wrong;
-  Fields fields(*parsed, "", wrong);
-  fields.require({"partitions", "problem"});
-  fields.each("partitions", [&](const json::value& value, const std::string& path) {
-    read_partition(value, path, wrong, state);
-  });
-  read_text(fields, "problem", state.problem, base::kMaxSentence);
-  fields.finish();
-  if (!wrong.empty()) return unexpected(wrong.error());
+  auto problem = helper_client::read_rows(
+      document, "partitions",
+      [&](const json::value& value, const std::string& path, InputError& wrong) {
+        read_partition(value, path, wrong, state);
+      });
+  if (!problem) return unexpected(std::move(problem.error()));
+  state.problem = *std::move(problem);
   return state;
 }
 

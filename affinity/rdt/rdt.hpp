@@ -24,11 +24,7 @@ namespace ka::rdt {
 /// Must outlive the running of its io_context.
 class Rdt {
  public:
-  /// Where the helper is.
-  struct Places {
-    std::filesystem::path socket;
-    std::filesystem::path run;  ///< below it is its own record of what it changed
-  };
+  using Places = helper_client::Places;
 
   /// The first three must outlive it.
   Rdt(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "affinity/documents/rdt.hpp"
+#include "affinity/documents/thread.hpp"
 #include "affinity/helper_client/document.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
@@ -67,18 +68,13 @@ http::Request Verb::request(const Wanted& groups) {
 }
 
 base::Result<State> Verb::read(std::string_view document) {
-  const auto parsed = base::parse_json(document, "response");
-  if (!parsed) return unexpected(parsed.error());
   State state;
-  InputError wrong;
-  Fields fields(*parsed, "", wrong);
-  fields.require({"groups", "problem"});
-  fields.each("groups", [&](const json::value& value, const std::string& path) {
-    read_group(value, path, wrong, state);
-  });
-  read_text(fields, "problem", state.problem, base::kMaxSentence);
-  fields.finish();
-  if (!wrong.empty()) return unexpected(wrong.error());
+  auto problem =
+      helper_client::read_rows(document, "groups",
+                               [&](const json::value& value, const std::string& path,
+                                   InputError& wrong) { read_group(value, path, wrong, state); });
+  if (!problem) return unexpected(std::move(problem.error()));
+  state.problem = *std::move(problem);
   return state;
 }
 

@@ -25,11 +25,11 @@ constexpr ResponseLimits kLimits{.head = 64u << 10, .body = 256u << 20};
 base::Error broken(const std::string& what) { return {ErrorCode::kUnavailable, what, 0}; }
 
 /// One exchange on a connection of its own.
-class Connection {
+class ClientConnection {
  public:
-  static Result<Connection> open(const std::filesystem::path& path) {
+  static Result<ClientConnection> open(const std::filesystem::path& path) {
     auto fd = base::connect_unix(path, 0);
-    if (fd) return Connection(std::move(*fd));
+    if (fd) return ClientConnection(std::move(*fd));
     if (fd.error().code == ErrorCode::kInvalid) return unexpected(fd.error());
     return unexpected(base::Error{ErrorCode::kUnavailable, fd.error().message, fd.error().number});
   }
@@ -76,14 +76,14 @@ class Connection {
   Response response() { return {.status = reader_.status(), .body = std::move(reader_.body())}; }
 
  private:
-  explicit Connection(base::Fd fd) : fd_(std::move(fd)) { set_timeout(kTimeout); }
+  explicit ClientConnection(base::Fd fd) : fd_(std::move(fd)) { set_timeout(kTimeout); }
 
   base::Fd fd_;
   ResponseReader reader_{kLimits};
 };
 
-Result<Connection> send_request(const std::filesystem::path& socket, const Request& request) {
-  auto connection = Connection::open(socket);
+Result<ClientConnection> send_request(const std::filesystem::path& socket, const Request& request) {
+  auto connection = ClientConnection::open(socket);
   if (!connection) return connection;
   if (auto sent = connection->send(format_request(request)); !sent) {
     return unexpected(std::move(sent.error()));

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using policy::GuestCpuSet;
 
-constexpr int kDeepest = 8;  ///< below a container
+constexpr int kDeepestBelow = 8;  ///< below a container
 
 std::optional<GuestCpuSet> read_cpus(const fs::path& file) {
   const auto text = read_text(file);
@@ -76,7 +76,7 @@ int prepare_v1(const Hierarchy& hierarchy, const fs::path& directory, const Gues
 /// A v1 child must lie within its parent at any time: from above for what is let in, from below for
 /// what is taken away.
 int set_v1(const fs::path& directory, const GuestCpuSet& cpus, int depth = 0) {
-  if (depth > kDeepest) return ELOOP;
+  if (depth > kDeepestBelow) return ELOOP;
   inherit_mems(directory);
   const auto below = list_directories(directory);
   const GuestCpuSet before = given_cpus(directory).value_or(GuestCpuSet{});
@@ -93,7 +93,7 @@ void collect_threads(const fs::path& directory, const char* file, std::vector<in
                      int depth) {
   const auto here = read_numbers(directory / file);
   threads.insert(threads.end(), here.begin(), here.end());
-  if (depth >= kDeepest) return;
+  if (depth >= kDeepestBelow) return;
   for (const std::string& name : list_directories(directory)) {
     collect_threads(directory / name, file, threads, depth + 1);
   }
@@ -141,7 +141,7 @@ std::vector<int> threads_of(const Hierarchy& hierarchy, const fs::path& director
       (hierarchy.kind != CgroupKind::kV1 && fs::exists(directory / base::threads_file(2), none));
   std::vector<int> threads;
   collect_threads(directory, base::threads_file(v2 ? 2 : 1), threads,
-                  hierarchy.kind == CgroupKind::kNone ? kDeepest : 0);
+                  hierarchy.kind == CgroupKind::kNone ? kDeepestBelow : 0);
   return threads;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 16;
+constexpr int kDeepestCgroup = 16;
 constexpr std::size_t kMostCgroups = 4096;
 constexpr std::size_t kIdLength = 64;
 constexpr std::string_view kScope = ".scope";
@@ -24,7 +24,7 @@ class Walker {
   Walker(const std::set<std::string>& ids, Tree& tree) : ids_(ids), tree_(tree) {}
 
   void visit(const fs::path& directory, int depth) {
-    if (depth > kDeepest || ++seen_ > kMostCgroups) return;
+    if (depth > kDeepestCgroup || ++seen_ > kMostCgroups) return;
     tree_.branches.push_back(directory);
     for (const std::string& name : list_directories(directory)) {
       const fs::path below = directory / name;

@@ -38,8 +38,8 @@ class Scanner {
 
   /// Any value.
   bool skip(int depth = 0) {
-    constexpr int kDeepest = 64;
-    if (depth > kDeepest) return false;
+    constexpr int kDeepestValue = 64;
+    if (depth > kDeepestValue) return false;
     std::string_view ignored;
     if (accept('{')) return skip_list('}', true, depth);
     if (accept('[')) return skip_list(']', false, depth);

@@ -17,6 +17,8 @@ inline constexpr const char* kAgentPath = "/usr/bin/kata-affinity-agent";
 inline constexpr const char* kHookPath = "/usr/libexec/kata-affinity/hooks";
 inline constexpr std::size_t kMostAgent = std::size_t{64} << 20;
 
+inline constexpr unsigned kImageMode = 0644;  ///< the permissions of an image
+
 /// One entry of an image.
 struct Item {
   enum class Kind { kDirectory, kFile, kLink, kHardLink };

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/fd.hpp"
+#include "guest-agent/image/dos_partitions.hpp"
 
 namespace ka::image {
 namespace {
@@ -18,9 +19,6 @@ using base::ErrorCode;
 using base::Result;
 using FileSystem = Disk::FileSystem;
 
-constexpr std::uint64_t kSector = 512;
-constexpr std::size_t kTable = 446;  ///< offset of the DOS partition table in its sector
-constexpr std::size_t kEntry = 16;
 constexpr std::uint8_t kGptType = 0xee;
 
 std::uint64_t little(std::string_view bytes) {
@@ -38,7 +36,8 @@ struct Partition {
 };
 
 Partition partition(std::string_view sector, std::size_t number) {
-  const std::string_view entry = sector.substr(kTable + number * kEntry, kEntry);
+  const std::string_view entry =
+      sector.substr(kPartitionTable + number * kPartitionEntry, kPartitionEntry);
   return {static_cast<std::uint8_t>(entry[4]), kSector * little(entry.substr(8, 4)),
           kSector * little(entry.substr(12, 4))};
 }

@@ -12,9 +12,8 @@ namespace ka::image {
 namespace {
 
 using base::ErrorCode;
-using Kind = Report::Kind;
 
-constexpr std::string_view kMark = "# Written by kata-affinityctl guest-image.\n";
+constexpr std::string_view kFirstLine = "# Written by kata-affinityctl guest-image.\n";
 
 /// A basic string of TOML.
 std::string toml_string(std::string_view text) {
@@ -28,9 +27,9 @@ std::string toml_string(std::string_view text) {
 
 /// Where no systemd starts the agent, it is the first program itself, and starts the one that would
 /// have been.
-std::string first_program(Kind kind) {
-  if (kind == Kind::kInitrd) return std::string("rdinit=") + kAgentPath;
-  if (kind == Kind::kPlainDisk) return std::string("init=") + kAgentPath;
+std::string first_program(Report::Kind kind) {
+  if (kind == Report::Kind::kInitrd) return std::string("rdinit=") + kAgentPath;
+  if (kind == Report::Kind::kPlainDisk) return std::string("init=") + kAgentPath;
   return {};
 }
 
@@ -52,7 +51,7 @@ std::string hooks_of(bool extension) {
 }
 
 std::string image_lines(const KataSettings& kata, const Use& use) {
-  const bool initrd = use.kind == Kind::kInitrd;
+  const bool initrd = use.kind == Report::Kind::kInitrd;
   // Kata wants one of them only.
   std::string text = fmt::format("image = {}\ninitrd = {}\n", toml_string(initrd ? "" : use.path),
                                  toml_string(initrd ? use.path : ""));
@@ -73,10 +72,10 @@ std::string extension_lines(const KataSettings& kata, const Use& use) {
 
 }  // namespace
 
-bool is_drop_in(const std::string& text) { return text.starts_with(kMark); }
+bool is_drop_in(const std::string& text) { return text.starts_with(kFirstLine); }
 
 base::Result<std::string> drop_in(const KataSettings& kata, const Use& use) {
-  const bool extension = use.kind == Kind::kExtension;
+  const bool extension = use.kind == Report::Kind::kExtension;
   if (!extension && !kata.kernel_verity_params.empty()) {
     return base::fail(ErrorCode::kConflict,
                       "kernel_verity_params is set: the guest checks its image with dm-verity and "
@@ -88,7 +87,7 @@ base::Result<std::string> drop_in(const KataSettings& kata, const Use& use) {
     return base::fail(ErrorCode::kConflict,
                       "guest_hook_path is \"" + has + "\" already, and Kata supports only one");
   }
-  std::string text(kMark);
+  std::string text(kFirstLine);
   text += fmt::format("[hypervisor.{}]\nguest_hook_path = {}\n", kata.hypervisor,
                       toml_string(hooks_of(extension)));
   return text + (extension ? extension_lines(kata, use) : image_lines(kata, use));

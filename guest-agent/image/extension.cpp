@@ -6,6 +6,7 @@
 
 #include "base/files.hpp"
 #include "guest-agent/image/contents.hpp"
+#include "guest-agent/image/dos_partitions.hpp"
 #include "guest-agent/image/image.hpp"
 #include "guest-agent/image/program.hpp"
 #include "guest-agent/image/work_directory.hpp"
@@ -17,11 +18,9 @@ namespace fs = std::filesystem;
 using base::ErrorCode;
 using base::Result;
 
-constexpr std::size_t kSector = 512;
 constexpr std::size_t kBlock = 4096;
 constexpr std::size_t kAlignment = std::size_t{1} << 20;  ///< of partitions
 constexpr std::size_t kMost = std::size_t{256} << 20;
-constexpr mode_t kForEveryone = 0644;
 
 std::size_t round_up(std::size_t size, std::size_t to) { return (size + to - 1) / to * to; }
 
@@ -89,13 +88,12 @@ void put_little(std::string& image, std::size_t at, std::size_t value) {
 
 /// Appends a partition, and enters it into the table in the first sector.
 void add_partition(std::string& image, std::size_t number, const std::string& bytes) {
-  constexpr std::size_t kTable = 446;
   constexpr char kLinux = '\x83';
   const std::size_t begin = round_up(image.size(), kAlignment);
   image.resize(begin, '\0');
   image += bytes;
   image.resize(round_up(image.size(), kBlock), '\0');
-  const std::size_t entry = kTable + 16 * number;
+  const std::size_t entry = kPartitionTable + kPartitionEntry * number;
   image[entry + 4] = kLinux;
   put_little(image, entry + 8, begin / kSector);
   put_little(image, entry + 12, (image.size() - begin) / kSector);
@@ -134,7 +132,7 @@ Result<std::string> make_extension(const fs::path& made, const fs::path& agent, 
   }
   auto image = assemble(work.path(), measured);
   if (!image) return image;
-  const auto written = base::write_atomically(made, *image, kForEveryone);
+  const auto written = base::write_atomically(made, *image, kImageMode);
   if (!written) return unexpected(written.error());
   return parameters;
 }

@@ -19,11 +19,9 @@ namespace fs = std::filesystem;
 using base::ErrorCode;
 using base::Result;
 using FileSystem = Disk::FileSystem;
-using Kind = Report::Kind;
 
 constexpr std::size_t kMostInitrd = std::size_t{1} << 30;
 constexpr std::size_t kMostExtension = std::size_t{1} << 30;
-constexpr mode_t kForEveryone = 0644;
 
 constexpr const char* kOtherWay =
     "; leave it as it is and add an extension image (kata-affinityctl guest-image extension)";
@@ -50,7 +48,7 @@ Result<Report> inspect_initrd(const fs::path& image) {
   if (!bytes) return unexpected(bytes.error());
   auto initrd = read_initrd(*bytes);
   if (!initrd) return unexpected(initrd.error());
-  return Report{Kind::kInitrd, std::move(initrd->agent), false};
+  return Report{Report::Kind::kInitrd, std::move(initrd->agent), false};
 }
 
 /// External programs interpret some characters of file names, so they are given a
@@ -63,7 +61,7 @@ Result<Report> inspect_root(const fs::path& image, const Disk& disk) {
   auto contents = disk.file_system == FileSystem::kXfs ? read_xfs(link, disk.offset)
                                                        : read_ext4(link, disk.offset);
   if (!contents) return unexpected(contents.error());
-  const Kind kind = contents->systemd ? Kind::kDisk : Kind::kPlainDisk;
+  const Report::Kind kind = contents->systemd ? Report::Kind::kDisk : Report::Kind::kPlainDisk;
   return Report{kind, std::move(contents->agent), disk.has_hashes};
 }
 
@@ -71,7 +69,7 @@ Result<Report> inspect_root(const fs::path& image, const Disk& disk) {
 Result<Report> inspect_erofs(const fs::path& image, const Disk& disk) {
   const auto bytes = base::read_file(image, kMostExtension);
   if (!bytes) return unexpected(bytes.error());
-  return Report{Kind::kExtension, agent_version(*bytes), disk.has_hashes};
+  return Report{Report::Kind::kExtension, agent_version(*bytes), disk.has_hashes};
 }
 
 Result<Report> inspect_disk(const fs::path& image) {
@@ -98,10 +96,10 @@ Result<Report> inspect(const fs::path& image) {
 Result<Report> make_initrd(const fs::path& image, const fs::path& made, std::string agent) {
   auto bytes = base::read_file(image, kMostInitrd);
   if (!bytes) return unexpected(bytes.error());
-  Report report{Kind::kInitrd, agent_version(agent), false};
+  Report report{Report::Kind::kInitrd, agent_version(agent), false};
   const auto whole = add_to_initrd(std::move(*bytes), std::move(agent));
   if (!whole) return unexpected(whole.error());
-  const auto written = base::write_atomically(made, *whole, kForEveryone);
+  const auto written = base::write_atomically(made, *whole, kImageMode);
   if (!written) return unexpected(written.error());
   return report;
 }
@@ -131,7 +129,7 @@ Result<Report> make_disk(const fs::path& image, const fs::path& made, const std:
   std::error_code wrong;
   fs::copy_file(image, copy, wrong);
   if (wrong) return base::fail_errno(wrong.value(), "cannot copy");
-  fs::permissions(copy, static_cast<fs::perms>(kForEveryone), wrong);
+  fs::permissions(copy, static_cast<fs::perms>(kImageMode), wrong);
   const auto added = disk->file_system == FileSystem::kXfs ? add_to_xfs(copy, disk->offset, agent)
                                                            : add_to_ext4(copy, disk->offset, agent);
   if (!added) return unexpected(added.error());
@@ -144,15 +142,15 @@ Result<Report> make_disk(const fs::path& image, const fs::path& made, const std:
 
 }  // namespace
 
-std::string kind_name(Kind kind) {
+std::string kind_name(Report::Kind kind) {
   switch (kind) {
-    case Kind::kInitrd:
+    case Report::Kind::kInitrd:
       return "initrd";
-    case Kind::kDisk:
+    case Report::Kind::kDisk:
       return "disk";
-    case Kind::kPlainDisk:
+    case Report::Kind::kPlainDisk:
       return "disk without systemd";
-    case Kind::kExtension:
+    case Report::Kind::kExtension:
       break;
   }
   return "extension";

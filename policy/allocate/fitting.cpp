@@ -12,9 +12,9 @@
 namespace ka::policy::allocate {
 namespace {
 
-using Choice = std::optional<Fitted>;
+using Fit = std::optional<Fitted>;
 
-void keep_better(Choice& best, Choice other) {
+void keep_better(Fit& best, Fit other) {
   if (other && (!best || other->cost < best->cost)) best = std::move(other);
 }
 
@@ -35,8 +35,8 @@ Groups overlapping(const Machine& machine, const CpuSet& free) {
 }
 
 /// With the groups that `used` has a bit for, paid for as a whole, and without the others.
-Choice best_with(const Machine& machine, const FittingProblem& problem, const Groups& groups,
-                 unsigned used) {
+Fit best_with(const Machine& machine, const FittingProblem& problem, const Groups& groups,
+              unsigned used) {
   ExactFit fit(machine, problem);
   CpuSet free = problem.free;
   Cost paid;
@@ -50,7 +50,7 @@ Choice best_with(const Machine& machine, const FittingProblem& problem, const Gr
     fit.join(level, number);
     if (!cpus.intersects(problem.beside)) paid = paid + charge_for(level, 0);
   }
-  Choice best = fit.best_of(free);
+  Fit best = fit.best_of(free);
   if (best) best->cost = best->cost + paid;
   return best;
 }
@@ -80,7 +80,7 @@ std::vector<CpuSet> packed_answers(const Machine& machine, const FittingProblem&
 /// Where too many groups overlap: each part of one counts, and kubelet's answers are the measure.
 std::optional<CpuSet> nearly_best(const Machine& machine, const FittingProblem& problem) {
   ExactFit fit(machine, problem);
-  const Choice choice = fit.best_of(problem.free);
+  const Fit choice = fit.best_of(problem.free);
   if (!choice) return std::nullopt;
   CpuSet best = choice->cpus;
   for (CpuSet& answer : packed_answers(machine, problem)) {
@@ -106,7 +106,7 @@ Spread spread_of(const Machine& machine, const CpuSet& free, const CpuSet& cpus)
 std::optional<CpuSet> best_fit(const Machine& machine, const FittingProblem& problem) {
   const Groups groups = overlapping(machine, problem.free);
   if (groups.size() > kExactOverlaps) return nearly_best(machine, problem);
-  Choice best;
+  Fit best;
   for (unsigned used = 0; used < 1U << groups.size(); ++used) {
     keep_better(best, best_with(machine, problem, groups, used));
   }

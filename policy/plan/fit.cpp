@@ -74,7 +74,7 @@ void Fitter::gather() {
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
-    if (slot.vcpu == kNoVcpu) add_member(node_in(hosts_, slot.node), {slot.core, 0}, i);
+    if (slot.vcpu == kUnserved) add_member(node_in(hosts_, slot.node), {slot.core, 0}, i);
   }
 }
 
@@ -83,7 +83,7 @@ void Fitter::find_partners() {
   for (Node& guest : guests_) {
     std::map<int, int> counts;  // by host node
     for (const Slot& slot : slots_) {
-      if (slot.vcpu != kNoVcpu && vcpus_[slot.vcpu].numa == guest.id) ++counts[slot.node];
+      if (slot.vcpu != kUnserved && vcpus_[slot.vcpu].numa == guest.id) ++counts[slot.node];
     }
     const auto most =
         std::ranges::max_element(counts, {}, [](auto& entry) { return entry.second; });

@@ -73,10 +73,10 @@ class Obstacles {
   std::map<Obstacle, Entry> entries_;
 };
 
-class Checker {
+class IsolationChecker {
  public:
-  Checker(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
-          const SandboxPlan& plan)
+  IsolationChecker(const NodeView& node, const SandboxFacts& sandbox, const Settings& settings,
+                   const SandboxPlan& plan)
       : node_(node),
         sandbox_(sandbox),
         settings_(settings),
@@ -110,8 +110,9 @@ class Checker {
   CpuSet set_aside_;
 };
 
-void Checker::check_host(const ContainerFacts& owner, const std::vector<ActualThread>& threads,
-                         Obstacles& found) const {
+void IsolationChecker::check_host(const ContainerFacts& owner,
+                                  const std::vector<ActualThread>& threads,
+                                  Obstacles& found) const {
   check_cpus(owner, found);
   const auto planned = std::ranges::find(plan_.containers, owner.id, &ContainerPlan::id);
   if (planned == plan_.containers.end()) return;
@@ -121,15 +122,15 @@ void Checker::check_host(const ContainerFacts& owner, const std::vector<ActualTh
   for (const ActualThread& thread : threads) check_thread(owner, *planned, thread, found);
 }
 
-void Checker::check_cpus(const ContainerFacts& owner, Obstacles& found) const {
+void IsolationChecker::check_cpus(const ContainerFacts& owner, Obstacles& found) const {
   const CpuSet contested = owner.cpus & node_.exclusive_to_others;
   const CpuSet refused = owner.cpus - bounds_.permitted - contested;
   if (!contested.empty()) found.add(Obstacle::kCpusContested, Remedy::kOneOwner, {}, contested);
   if (!refused.empty()) found.add(Obstacle::kCpusUnusable, Remedy::kCgroupCpus, {}, refused);
 }
 
-void Checker::check_vcpus(const ContainerFacts& owner, const ContainerPlan& planned,
-                          Obstacles& found) const {
+void IsolationChecker::check_vcpus(const ContainerFacts& owner, const ContainerPlan& planned,
+                                   Obstacles& found) const {
   CpuSet missing = (owner.cpus & bounds_.permitted) - set_aside_;
   bool moved = false;
   for (const int index : planned.vcpus) {
@@ -147,7 +148,7 @@ void Checker::check_vcpus(const ContainerFacts& owner, const ContainerPlan& plan
 
 /// Containers without CPUs of their own, and the guest's kernel, run on the vCPUs that float. Where
 /// none does, they run on one that is dedicated to an owner.
-void Checker::check_sharers(const ContainerPlan& planned, Obstacles& found) const {
+void IsolationChecker::check_sharers(const ContainerPlan& planned, Obstacles& found) const {
   if (!pins(settings_)) return;
   for (const Note& note : plan_.warnings) {
     if (note.code != Code::kNoFloatingVcpu || !planned.vcpus.contains(note.number)) continue;
@@ -163,7 +164,7 @@ void Checker::check_sharers(const ContainerPlan& planned, Obstacles& found) cons
 }
 
 /// A vCPU of its own that a pin took off its CPU.
-void Checker::check_pins(const ContainerPlan& planned, Obstacles& found) const {
+void IsolationChecker::check_pins(const ContainerPlan& planned, Obstacles& found) const {
   for (const Override& given : sandbox_.overrides) {
     if (given.role != Role::kVcpu || !planned.vcpus.contains(given.vcpu_index)) continue;
     const VcpuPlan* vcpu = plan_.find_vcpu(given.vcpu_index);
@@ -172,8 +173,8 @@ void Checker::check_pins(const ContainerPlan& planned, Obstacles& found) const {
   }
 }
 
-void Checker::check_thread(const ContainerFacts& owner, const ContainerPlan& planned,
-                           const ActualThread& thread, Obstacles& found) const {
+void IsolationChecker::check_thread(const ContainerFacts& owner, const ContainerPlan& planned,
+                                    const ActualThread& thread, Obstacles& found) const {
   const CpuSet touched = (owner.cpus - set_aside_) & bounds_.permitted & thread.cpus;
   if (touched.empty() || serves(owner, planned, thread.thread)) return;
   const std::string subject = subject_of(thread.thread);
@@ -192,8 +193,8 @@ void Checker::check_thread(const ContainerFacts& owner, const ContainerPlan& pla
 
 /// A vCPU that serves this container, or one that owns the same CPUs legitimately (an init
 /// container and its app); KVM's timer goes with its vCPU.
-bool Checker::serves(const ContainerFacts& owner, const ContainerPlan& planned,
-                     const ThreadFacts& thread) const {
+bool IsolationChecker::serves(const ContainerFacts& owner, const ContainerPlan& planned,
+                              const ThreadFacts& thread) const {
   if (!goes_with_vcpu(thread.role)) return false;
   const VcpuPlan* vcpu = plan_.find_vcpu(thread.vcpu_index);
   if (vcpu == nullptr) return false;
@@ -204,7 +205,7 @@ bool Checker::serves(const ContainerFacts& owner, const ContainerPlan& planned,
 }
 
 /// The pin of one iothread overrides that of all of them, and comes after it.
-const Override* Checker::pin_of(const ThreadFacts& thread) const {
+const Override* IsolationChecker::pin_of(const ThreadFacts& thread) const {
   const Override* pin = nullptr;
   for (const Override& given : sandbox_.overrides) {
     if (is_for(given, thread) && given.cpus.intersects(bounds_.reachable)) pin = &given;
@@ -212,12 +213,12 @@ const Override* Checker::pin_of(const ThreadFacts& thread) const {
   return pin;
 }
 
-const ContainerFacts* Checker::facts_of(const std::string& container) const {
+const ContainerFacts* IsolationChecker::facts_of(const std::string& container) const {
   const auto found = std::ranges::find(sandbox_.containers, container, &ContainerFacts::id);
   return found == sandbox_.containers.end() ? nullptr : &*found;
 }
 
-Remedy Checker::housekeeping_remedy() const {
+Remedy IsolationChecker::housekeeping_remedy() const {
   if (has_warning(plan_, Code::kHousekeepingConfined)) {
     return settings_.manage_cgroup ? Remedy::kIsolate : Remedy::kManageCgroup;
   }
@@ -226,8 +227,8 @@ Remedy Checker::housekeeping_remedy() const {
                                                                      : Remedy::kIsolate;
 }
 
-void Checker::check_guest(const ContainerFacts& owner, const GuestSide& guest,
-                          Obstacles& found) const {
+void IsolationChecker::check_guest(const ContainerFacts& owner, const GuestSide& guest,
+                                   Obstacles& found) const {
   if (settings_.guest.agent == GuestAgent::kNone) return;
   if (const auto doubt = left_wide(guest, owner.id)) {
     return found.add(Obstacle::kGuestUnconfirmed, Remedy::kGuestAgent,
@@ -298,7 +299,7 @@ std::vector<ContainerIsolation> isolation_of(const NodeView& node, const Sandbox
                                              const Settings& settings, const SandboxPlan& plan,
                                              const std::vector<ActualThread>& threads,
                                              const GuestSide& guest, Placing placing) {
-  const Checker checker(node, sandbox, settings, plan);
+  const IsolationChecker checker(node, sandbox, settings, plan);
   std::vector<ContainerIsolation> list;
   for (const ContainerFacts& owner : sandbox.containers) {
     if (!owns_cpus(owner)) continue;

@@ -67,7 +67,7 @@ class Matcher {
   const Assignment& assignment_;
   std::vector<Slot> slots_;  ///< by holding
   std::vector<bool> free_;   ///< by position of the vCPU
-  std::size_t released_ = kNoVcpu;
+  std::size_t released_ = kUnserved;
   /// By position of the vCPU: the owners that it served before, ascending.
   std::vector<std::vector<std::size_t>> served_;
 };
@@ -79,7 +79,7 @@ void Matcher::add_slots(std::size_t holding) {
   places.reserve(sandbox_.vcpus.size());
   for (const int id : held.usable) {
     const Cpu& cpu = *topology_.find(id);
-    places.push_back({holding, id, cpu.core, cpu.numa, kNoVcpu});
+    places.push_back({holding, id, cpu.core, cpu.numa, kUnserved});
   }
   if (!held.dedicated()) {
     std::ranges::stable_sort(places, {}, [&](const Slot& slot) {
@@ -98,7 +98,7 @@ void Matcher::put(Slot& slot, std::size_t vcpu) {
 
 std::size_t Matcher::position(int index) const {
   const auto found = std::ranges::lower_bound(sandbox_.vcpus, index, {}, &VcpuFacts::index);
-  if (found == sandbox_.vcpus.end() || found->index != index) return kNoVcpu;
+  if (found == sandbox_.vcpus.end() || found->index != index) return kUnserved;
   return static_cast<std::size_t>(found - sandbox_.vcpus.begin());
 }
 
@@ -119,7 +119,7 @@ void Matcher::recall(const SandboxPlan& previous) {
     if (!owns) continue;
     for (const int index : vcpus_before(sandbox_, sandbox_.containers[i], previous)) {
       const std::size_t vcpu = position(index);
-      if (vcpu != kNoVcpu) served_[vcpu].push_back(i);
+      if (vcpu != kUnserved) served_[vcpu].push_back(i);
     }
   }
 }
@@ -140,7 +140,7 @@ void Matcher::keep_pairs(const SandboxPlan& previous) {
     const auto pair = std::ranges::lower_bound(vcpu_of, slot.cpu, {}, &std::pair<int, int>::first);
     if (pair == vcpu_of.end() || pair->first != slot.cpu) continue;
     const std::size_t vcpu = position(pair->second);
-    if (vcpu == kNoVcpu || vcpu == released_ || !free_[vcpu]) continue;
+    if (vcpu == kUnserved || vcpu == released_ || !free_[vcpu]) continue;
     if (belongs(vcpu, slot, /*exactly=*/false)) put(slot, vcpu);
   }
 }
@@ -148,7 +148,7 @@ void Matcher::keep_pairs(const SandboxPlan& previous) {
 /// A vCPU stays with those that it served: if possible, with exactly these.
 void Matcher::keep_members(bool exactly) {
   for (Slot& slot : slots_) {
-    if (slot.vcpu != kNoVcpu) continue;
+    if (slot.vcpu != kUnserved) continue;
     for (std::size_t vcpu = 0; vcpu < served_.size(); ++vcpu) {
       if (!free_[vcpu] || vcpu == released_ || !belongs(vcpu, slot, exactly)) continue;
       put(slot, vcpu);
@@ -257,7 +257,7 @@ std::size_t lowest_owned_vcpu(const Assignment& assignment, const std::vector<Sl
     return std::tuple(dedicated ? slot.cpu : holding.usable.first(), slot.vcpu);
   };
   const auto lowest = std::ranges::min_element(slots, {}, rank);
-  return lowest == slots.end() ? kNoVcpu : lowest->vcpu;
+  return lowest == slots.end() ? kUnserved : lowest->vcpu;
 }
 
 }  // namespace ka::policy::plan

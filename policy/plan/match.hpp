@@ -13,7 +13,7 @@
 
 namespace ka::policy::plan {
 
-inline constexpr std::size_t kNoVcpu = static_cast<std::size_t>(-1);
+inline constexpr std::size_t kUnserved = static_cast<std::size_t>(-1);
 
 /// One vCPU's place in a holding. In a dedicated holding `cpu` is the vCPU's CPU; in a group it is
 /// where the vCPU would sit, which is how a group, too, gets vCPUs that belong together.
@@ -22,7 +22,7 @@ struct Slot {
   int cpu = 0;
   int core = 0;
   int node = 0;
-  std::size_t vcpu = kNoVcpu;  ///< position in SandboxFacts::vcpus
+  std::size_t vcpu = kUnserved;  ///< position in SandboxFacts::vcpus
 
   bool operator==(const Slot&) const = default;
 };
@@ -42,7 +42,7 @@ VcpuSet vcpus_before(const SandboxFacts& sandbox, const ContainerFacts& containe
                      const SandboxPlan& previous);
 
 /// The vCPU that others have to share where none floats: that of the lowest CPU (of a group: the
-/// lowest index). kNoVcpu where no slot is filled.
+/// lowest index). kUnserved where no slot is filled.
 std::size_t lowest_owned_vcpu(const Assignment& assignment, const std::vector<Slot>& slots);
 
 }  // namespace ka::policy::plan

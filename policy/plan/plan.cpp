@@ -69,7 +69,7 @@ class Planner {
   Bounds bounds_;
   Assignment assignment_;
   std::vector<Slot> slots_;
-  std::size_t lowest_owned_ = kNoVcpu;
+  std::size_t lowest_owned_ = kUnserved;
   Region common_;         ///< housekeeping of everything that has none of its own
   CpuSet refused_;        ///< what cgroups refuse of housekeeping
   std::string confined_;  ///< to whom
@@ -170,7 +170,7 @@ void Planner::place_owned_vcpus() {
     vcpu.role = holding.dedicated() ? VcpuRole::kDedicated : VcpuRole::kFloating;
     vcpu.cpus = holding.dedicated() ? CpuSet{slot.cpu} : group_set(holding, slot);
   }
-  if (assignment_.floating == 0 && lowest_owned_ != kNoVcpu) {
+  if (assignment_.floating == 0 && lowest_owned_ != kUnserved) {
     const VcpuPlan& shared = plan_.vcpus[lowest_owned_];
     notes_.warn({Code::kNoFloatingVcpu, sandbox_.id, shared.cpus, shared.index});
   }
@@ -329,7 +329,7 @@ VcpuSet Planner::common_vcpus() const {
   for (const VcpuPlan& vcpu : plan_.vcpus) {
     if (vcpu.container.empty()) vcpus.add(vcpu.index);
   }
-  if (vcpus.empty() && lowest_owned_ != kNoVcpu) vcpus.add(plan_.vcpus[lowest_owned_].index);
+  if (vcpus.empty() && lowest_owned_ != kUnserved) vcpus.add(plan_.vcpus[lowest_owned_].index);
   return vcpus;
 }
 

@@ -26,6 +26,7 @@ struct QuietRules {
   bool partitions = true;           ///< dedicated vCPUs of quiet sandboxes get a cpuset partition
   bool by_annotation = false;       ///< pods may request a grade that their handler's settings list
 
+  bool has_namespaces() const { return !namespaces.empty() || !realtime_namespaces.empty(); }
   bool operator==(const QuietRules&) const = default;
 };
 

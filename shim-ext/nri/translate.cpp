@@ -15,7 +15,7 @@
 namespace ka::nri {
 namespace {
 
-constexpr int kStopped = 4;  ///< CONTAINER_STOPPED in api.proto
+constexpr int kContainerStopped = 4;  ///< CONTAINER_STOPPED in api.proto
 constexpr std::size_t kMostPageSizes = 8, kMostDevices = 64;
 
 /// Absent where the list is empty or malformed.
@@ -203,7 +203,7 @@ policy::ledger::Event Translator::updated(const proto::nri::Container& container
 policy::ledger::ContainerSeen Translator::seen(const proto::nri::Container& container,
                                                policy::ledger::ContainerSpec spec) const {
   spec.name = base::printable(container.name());
-  spec.exited = container.state() == kStopped;
+  spec.exited = container.state() == kContainerStopped;
   return {.sandbox = container.pod_sandbox_id(),
           .id = container.id(),
           .spec = std::move(spec),

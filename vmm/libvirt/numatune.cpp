@@ -17,10 +17,6 @@ using policy::NodeSet;
 /// libvirt has two parameters, numa_mode and numa_nodeset; newer ones may have more.
 constexpr int kMostParameters = 8;
 
-unsigned flags_of(Scope scope) {
-  return scope == Scope::kLive ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
-}
-
 bool is_bound(int mode) {
   return mode == VIR_DOMAIN_NUMATUNE_MEM_STRICT || mode == VIR_DOMAIN_NUMATUNE_MEM_RESTRICTIVE;
 }

@@ -15,10 +15,6 @@ using policy::CpuSet;
 using Sets = std::map<int, CpuSet>;
 using Bytes = std::vector<unsigned char>;
 
-unsigned flags_of(Scope scope) {
-  return scope == Scope::kLive ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
-}
-
 /// libvirt's maps: CPU n is bit n % 8 of byte n / 8.
 Bytes to_bytes(const CpuSet& cpus, int host_cpus) {
   Bytes bytes(static_cast<std::size_t>(VIR_CPU_MAPLEN(host_cpus)));

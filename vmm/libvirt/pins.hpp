@@ -17,6 +17,10 @@ using Pins = policy::plan::DomainPins;
 
 /// The domain itself, or what it will be when it is started the next time.
 enum class Scope { kLive, kConfig };
+/// virDomainModificationImpact of a call about it.
+inline unsigned flags_of(Scope scope) {
+  return scope == Scope::kLive ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
+}
 
 /// One domain's pins. Calls block; the connection must outlive it.
 class Record {

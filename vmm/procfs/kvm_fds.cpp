@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/files.hpp"
+#include "vmm/procfs/words.hpp"
 
 namespace ka::vmm {
 namespace {
@@ -12,15 +13,6 @@ namespace {
 constexpr unsigned long long kKvmRun = 0xae80;
 
 /// The next word; an empty view at the end.
-std::string_view next_word(std::string_view& text) {
-  const std::size_t start = std::min(text.find_first_not_of(" \n"), text.size());
-  text.remove_prefix(start);
-  const std::size_t length = std::min(text.find_first_of(" \n"), text.size());
-  const std::string_view word = text.substr(0, length);
-  text.remove_prefix(length);
-  return word;
-}
-
 template <typename Number>
 std::optional<Number> read_number(std::string_view text, int base) {
   Number value{};

@@ -113,13 +113,13 @@ std::vector<policy::ProcessId> kernel_threads(const std::filesystem::path& proc,
   return found;
 }
 
-struct Program {
+struct Companion {
   std::string_view name;
   Role role;
 };
 
 /// Programs beside a VMM whose threads have a role of their own.
-constexpr Program kPrograms[] = {
+constexpr Companion kCompanions[] = {
     {"virtiofsd", Role::kVirtiofsd},
 };
 
@@ -129,8 +129,8 @@ constexpr std::string_view kHelpers[] = {"passt",       "pasta",          "slirp
                                          "dbus-daemon", "qemu-bridge-hel"};
 
 std::optional<Role> find_program(std::string_view name) {
-  const auto* found = std::ranges::find(kPrograms, name, &Program::name);
-  return found == std::end(kPrograms) ? std::nullopt : std::optional(found->role);
+  const auto* found = std::ranges::find(kCompanions, name, &Companion::name);
+  return found == std::end(kCompanions) ? std::nullopt : std::optional(found->role);
 }
 
 /// By the process's name, else by the file that it runs; kHelper for any other program.

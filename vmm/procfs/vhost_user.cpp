@@ -13,6 +13,7 @@
 
 #include "base/fd.hpp"
 #include "base/files.hpp"
+#include "vmm/procfs/words.hpp"
 
 namespace ka::vmm {
 namespace {
@@ -53,13 +54,6 @@ int peer_of(int socket) {
 }
 
 /// The next word of a line; an empty view at its end.
-std::string_view next_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  const std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(word.size());
-  return word;
-}
-
 /// "7f00-7f10 rw-s 00000000 00:01 1029 /memfd:ram (deleted)"
 std::optional<std::string> shared_file(std::string_view line) {
   next_word(line);

@@ -28,7 +28,7 @@ std::optional<int> number_of(const json::value& object, std::string_view name, i
   return static_cast<int>(number);
 }
 
-std::optional<std::string> text_of(const json::value& object, std::string_view name) {
+std::optional<std::string> given_text(const json::value& object, std::string_view name) {
   const json::value& text = base::member(object, name);
   return text.is_string() ? std::optional(base::printable(base::text_in(text))) : std::nullopt;
 }
@@ -54,7 +54,7 @@ std::optional<Place> read_place(const json::value& object) {
 std::optional<Cpu> read_cpu(const json::value& object) {
   const auto index = number_of(object, "cpu-index", policy::kMaxIds);
   const auto tid = number_of(object, "thread-id", kMaxTid + 1);
-  auto path = text_of(object, "qom-path");
+  auto path = given_text(object, "qom-path");
   if (!index || !tid || *tid == 0 || !path) return std::nullopt;
   return Cpu{
       .index = *index, .tid = *tid, .qom_path = std::move(*path), .place = read_place(object)};
@@ -63,12 +63,12 @@ std::optional<Cpu> read_cpu(const json::value& object) {
 std::optional<Slot> read_slot(const json::value& object) {
   if (base::find_at(object, "/props") == nullptr) return std::nullopt;
   return Slot{.place = read_place(object).value_or(Place{}),
-              .qom_path = text_of(object, "qom-path").value_or("")};
+              .qom_path = given_text(object, "qom-path").value_or("")};
 }
 
 std::optional<vmm::MonitorFacts::Iothread> read_iothread(const json::value& object) {
   const auto tid = number_of(object, "thread-id", kMaxTid + 1);
-  auto id = text_of(object, "id");
+  auto id = given_text(object, "id");
   if (!tid || !id || id->empty()) return std::nullopt;
   return vmm::MonitorFacts::Iothread{.id = std::move(*id), .tid = *tid};
 }

@@ -21,11 +21,6 @@ namespace fs = std::filesystem;
 using Level = Symptom::Level;
 using Symptoms = std::vector<Symptom>;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 Symptom examine_debugfs(const fs::path& root) {
   const fs::path debugfs = root / "sys/kernel/debug";
   if (is_there(debugfs / "kvm")) {
@@ -97,7 +92,7 @@ bool wants_quiet(const config::Config& config) {
   const auto is_quiet = [&config](const policy::plan::Settings& settings) {
     return policy::plan::may_be_quiet(settings, config.quiet);
   };
-  return is_quiet(config.defaults) || !config.quiet.namespaces.empty() ||
+  return is_quiet(config.defaults) || config.quiet.has_namespaces() ||
          std::ranges::any_of(config.by_handler,
                              [&](const auto& entry) { return is_quiet(entry.second); });
 }
@@ -111,7 +106,7 @@ void examine_helper(const fs::path& root, Symptoms& symptoms) {
   if (is_there(root / config->helper_socket.relative_path())) return;
   symptoms.push_back(
       {"helper", Level::kBad,
-       std::string(is_quiet ? "grade is \"quiet\"" : "classes have l3, l2 or mba") +
+       std::string(is_quiet ? "grade is \"quiet\" or \"realtime\"" : "classes have l3, l2 or mba") +
            ", and kata-affinity-helper's socket " + config->helper_socket.string() +
            " does not exist: " + (is_quiet ? "sandboxes stay best-effort" : "these have no effect"),
        "enable that socket", "systemctl enable --now kata-affinity-helper.socket"});
@@ -136,6 +131,11 @@ Symptom examine_profile(const fs::path& root) {
 }
 
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
 
 std::string_view level_name(Symptom::Level level) {
   switch (level) {

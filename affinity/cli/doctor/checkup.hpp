@@ -52,6 +52,9 @@ std::vector<Symptom> examine_machine(const std::filesystem::path& root);
 /// Other programs on the node that move threads or assign CPUs; empty: none.
 std::vector<Symptom> examine_agents(const std::filesystem::path& root);
 
+/// Whether there is a file or a directory; what cannot be looked at is not there.
+bool is_there(const std::filesystem::path& path);
+
 /// Whether a process has this comm.
 bool runs(const std::filesystem::path& root, std::string_view program);
 

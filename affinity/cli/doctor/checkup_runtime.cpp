@@ -19,11 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Level = Symptom::Level;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 constexpr const char* kTurnNriOn =
     "set disable = false in [plugins.\"io.containerd.nri.v1.nri\"] of containerd's config.toml and "
     "restart containerd; without NRI sandboxes are found in Kata's directories only";

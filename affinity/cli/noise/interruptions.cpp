@@ -6,9 +6,9 @@
 namespace ka::cli::noise {
 namespace {
 
-constexpr int kIdle = 0;
+constexpr int kIdleTask = 0;
 
-bool is_idle(const Cause& cause) { return cause == Cause{CauseKind::kTask, kIdle}; }
+bool is_idle(const Cause& cause) { return cause == Cause{CauseKind::kTask, kIdleTask}; }
 
 Usage& usage_of(CpuUsage& cpu, const Cause& cause) {
   const auto found = cpu.causes.find(cause);

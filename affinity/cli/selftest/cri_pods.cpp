@@ -18,7 +18,7 @@ using base::Result;
 constexpr std::array kSockets{"run/containerd/containerd.sock", "run/crio/crio.sock"};
 constexpr std::string_view kScheme = "unix://";
 constexpr const char* kNamespace = "kata-affinity";
-constexpr std::int64_t kPeriod = 100'000;
+constexpr std::int64_t kQuotaPeriod = 100'000;
 constexpr std::int64_t kSharesPerCpu = 1024;
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kVmMemory = 512 * kMiB, kSharedMemory = 64 * kMiB;
@@ -30,7 +30,8 @@ cri::Labels labels() { return {{std::string(kLabel), "true"}}; }
 cri::Resources resources_of(const Pod& pod) {
   const Choice& choice = pod.choice;
   if (pod.is_vm) {
-    return {choice.own, choice.cpus * kPeriod, kPeriod, choice.cpus * kSharesPerCpu, kVmMemory};
+    return {choice.own, choice.cpus * kQuotaPeriod, kQuotaPeriod, choice.cpus * kSharesPerCpu,
+            kVmMemory};
   }
   return {choice.pool, 0, 0, kFewShares, kSharedMemory};
 }

@@ -22,6 +22,8 @@ std::string section(const char* title, const json::array& notes, const char* mar
 
 }  // namespace
 
+std::string or_none(const std::string& cpus) { return cpus.empty() ? "-" : cpus; }
+
 std::string list_notes(const json::array& notes, const char* mark) {
   std::string text;
   for (const json::value& note : notes) {

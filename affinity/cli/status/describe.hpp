@@ -40,6 +40,8 @@ std::string verdict_of(const boost::json::value& report);
 std::string describe_report(const boost::json::value& report);
 /// An event: one line.
 std::string describe_event(const boost::json::value& event);
+/// "-" for no CPUs.
+std::string or_none(const std::string& cpus);
 /// A line for each note, `mark` before it and its source, if any, behind it.
 std::string list_notes(const boost::json::array& notes, const char* mark);
 

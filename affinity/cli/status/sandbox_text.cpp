@@ -27,8 +27,6 @@ std::string size_text(const json::value& object, const char* name) {
   return messages::size_text(static_cast<std::uint64_t>(number_of(object, name)));
 }
 
-std::string or_none(const std::string& cpus) { return cpus.empty() ? "-" : cpus; }
-
 std::string name_of(const json::value& container) {
   const std::string name = text_of(container, "name");
   return text_of(container, "id") + (name.empty() ? "" : " (" + name + ")");

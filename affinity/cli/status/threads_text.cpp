@@ -23,8 +23,6 @@ struct Row {
   int more = 0;  ///< further threads of which the same is true
 };
 
-std::string or_none(const std::string& cpus) { return cpus.empty() ? "-" : cpus; }
-
 const json::value* find_vcpu(const json::value& sandbox, long long index) {
   for (const json::value& vcpu : array_of(sandbox, "vcpus")) {
     if (number_of(vcpu, "index") == index) return &vcpu;

@@ -91,6 +91,22 @@ TEST_CASE("a partition of its vCPUs, or why there is none, and what it does not 
   CHECK(api.counts("kata_affinity_partitions 0"));
 }
 
+TEST_CASE("a realtime sandbox says so, or why it is quiet only", "[api]") {
+  QuietApi api;
+  line::Options options = at_home();
+  options.settings.grade = policy::plan::Grade::kRealtime;
+  api.scene.line().configure(options);
+  api.set(std::nullopt, kState);
+  api.scene.board().set_partitions({{"s1", {{4, 5}, "", "", ""}}});
+  CHECK(api.good("GET", "/v1/sandboxes/s1").at("grade") == "realtime");
+  CHECK(api.counts("kata_affinity_sandboxes_not_realtime 0"));
+  api.scene.board().set_partitions({{"s1", {{4, 5}, "no room", "", ""}}});
+  const json::object sandbox = api.good("GET", "/v1/sandboxes/s1");
+  CHECK(sandbox.at("grade") == "quiet");
+  CHECK(sandbox.at("grade_problem") == "not realtime: its vCPUs have no cpuset partition: no room");
+  CHECK(api.counts("kata_affinity_sandboxes_not_realtime 1"));
+}
+
 TEST_CASE("what is not known of the host is not said to be nothing", "[api]") {
   QuietApi api;
   api.set(QuietObstacle{NotQuiet::kSilent, "no such socket"}, std::nullopt, "no such socket");

@@ -262,7 +262,8 @@ TEST_CASE("doctor: grade quiet without the helper's socket") {
   for (const char* quiet :
        {"grade = \"quiet\"\n", "[affinity.handler.kata]\ngrade = \"quiet\"\n"}) {
     CHECK(finding(quiet) ==
-          "grade is \"quiet\", and kata-affinity-helper's socket /run/kata-affinity/helper.sock "
+          "grade is \"quiet\" or \"realtime\", and kata-affinity-helper's socket "
+          "/run/kata-affinity/helper.sock "
           "does not exist: sandboxes stay best-effort -> systemctl enable --now "
           "kata-affinity-helper.socket");
   }

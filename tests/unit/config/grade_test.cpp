@@ -38,6 +38,29 @@ TEST_CASE("namespaces whose pods are quiet are named for the node, beside a clas
         std::string::npos);
 }
 
+TEST_CASE("grade realtime: by handler, namespace or annotation; its priority and power") {
+  const auto config = load(
+      "[affinity]\nrealtime_namespaces = [\"trading\"]\nrealtime_priority = 49\n"
+      "realtime_power = \"keep\"\nquiet_partitions = false\n"
+      "[affinity.handler.kata]\ngrade = \"realtime\"\nallow_grades = [\"realtime\"]\n");
+  REQUIRE(config);
+  CHECK(config->by_handler.at("kata").grade == Grade::kRealtime);
+  CHECK(config->by_handler.at("kata").allow_grades == std::set{Grade::kRealtime});
+  CHECK(config->quiet.realtime_namespaces == std::set<std::string, std::less<>>{"trading"});
+  CHECK(config->quiet.has_namespaces());
+  CHECK(config->quiet.realtime_priority == 49);
+  CHECK_FALSE(config->quiet.realtime_full_power);
+  CHECK_FALSE(config->quiet.partitions);
+  const auto fallback = load("[affinity]\n");
+  CHECK(fallback->quiet.realtime_priority == 1);
+  CHECK(fallback->quiet.realtime_full_power);
+  CHECK(fallback->quiet.partitions);
+  for (const char* value : {"0", "50", "-1", "\"1\""}) {
+    CHECK(wrong("[affinity]\nrealtime_priority = " + std::string(value) + '\n')
+              .find("from 1 to 49") != std::string::npos);
+  }
+}
+
 TEST_CASE("grades that pods may request are listed for the node or a handler") {
   const auto config = load(
       "[affinity]\nallow_annotations = [\"grade\"]\nallow_grades = [\"best-effort\"]\n"

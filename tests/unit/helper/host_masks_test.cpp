@@ -2,6 +2,9 @@
 // Where the masks of a host are found, and how they are written.
 #include "affinity/helper/host_masks.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include "affinity/helper/mask_records.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "base/files.hpp"
@@ -176,4 +179,34 @@ TEST_CASE("records are read as they were written, and nothing else is") {
     CAPTURE(text);
     CHECK(from_text<MaskRecords>(text, "boot").error().code == ErrorCode::kInvalid);
   }
+}
+
+TEST_CASE(
+    "kernel threads are read again by the kernel's own word, the file where that has changed") {
+  cpu_set_t before;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  int cpu = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(cpu), &before)) ++cpu;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(cpu), &one);
+  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  const int tid = ::gettid();
+  const std::string name = std::to_string(tid) + " 1";
+  Trees trees;
+  trees.dir.write("sys/devices/system/cpu/online", "0-1022\n");
+  trees.dir.write("sys/devices/system/cpu/possible", "0-1023\n");
+  trees.thread(tid, "kswapd0", 2, 0);
+  const auto again = [&](const HostMask& known) {
+    const auto masks = trees.of("kernel-thread").read_again({known});
+    REQUIRE(masks);
+    return masks->empty() ? CpuSet() : masks->front().cpus;
+  };
+
+  CHECK(again({name, "kswapd0", {cpu}, {}}) == CpuSet{cpu});
+  CHECK(again({name, "kswapd0", {cpu, 1023}, {}}) == CpuSet{cpu, 1023});
+  CHECK(again({name, "kswapd0", {cpu, cpu + 1}, {}}) == kAll);
+  CHECK(again({name, "kswapd0", {cpu}, "bound by the kernel"}).empty());
+  CHECK(again({"99999999 1", "kswapd0", {cpu}, {}}).empty());
+  REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }

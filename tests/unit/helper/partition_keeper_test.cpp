@@ -453,3 +453,28 @@ TEST_CASE("masks that the kernel overwrites with a partition are given back, als
   CHECK(threads.masks["99 1"] == CpuSet{2});
   CHECK(scene.is_as_before());
 }
+
+TEST_CASE("masks that others have changed since are as they left them after a VMM's end") {
+  PartitionScene scene;
+  auto& threads = scene.kernel_threads;
+  threads.masks = {{"89 276", {4, 5, 6, 7}}};
+  scene.tree.before_write = [&](const std::string& path) {
+    if (path != std::string(kOfOne) + "/cpuset.cpus.partition") return;
+    threads.overwrite(threads.allowed.size() == 8 ? CpuSet{0, 1, 6} : CpuSet::range(0, 7));
+  };
+  scene.keep({scene.of(100, {2, 3})});
+  threads.masks["89 276"] = {6};
+  scene.keeper->ended(scene.key(100));
+  CHECK(threads.masks["89 276"] == CpuSet{6});
+}
+
+TEST_CASE("a partition is undone where nothing can be recorded") {
+  PartitionScene scene;
+  scene.keep({scene.of(100, {2, 3})});
+  scene.kernel_threads.masks = {{"89 276", {4, 5}}};
+  std::filesystem::remove_all(scene.dir.path());
+  scene.keep({});
+  CHECK(scene.tree.text() == scene.before);
+  CHECK(scene.tree.where(101) == kOne);
+  std::filesystem::create_directories(scene.dir.path());
+}

@@ -329,6 +329,18 @@ TEST_CASE("dedicated vCPUs of a realtime sandbox are real-time threads") {
   CHECK(node.grade().in_force() == Grade::kQuiet);
 }
 
+TEST_CASE("a namespace alone makes a sandbox realtime") {
+  line::Options options = quiet_options(true, Grade::kBestEffort);
+  options.quiet.realtime_namespaces = {"trading"};
+  Node node(options);
+  policy::ledger::PodSeen pod{.id = "s1"};
+  pod.pod_name = "trading/engine";
+  node.line().handle({policy::ledger::Source::kNri, pod});
+  node.own({2, 3});
+  CHECK(node.grade().in_force() == Grade::kRealtime);
+  CHECK(node.scheduling.of(111) == helper::realtime_policy(1));
+}
+
 TEST_CASE("a realtime sandbox without a partition is quiet, and verify says why") {
   Node node(quiet_options(GENERATE(false, true), Grade::kRealtime));
   node.tree.has_exclusive = false;

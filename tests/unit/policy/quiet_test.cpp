@@ -30,7 +30,7 @@ TEST_CASE("annotation, namespace and handler decide the grade, in this order") {
   QuietRules rules{.floor = {}, .namespaces = {"shop"}, .by_annotation = false};
   const auto grade = [&](const char* name, GradeRequest request) {
     const PodGrade own = grade_of({name, request, settings}, rules);
-    const std::string text = own.grade == Grade::kQuiet ? "quiet" : "best-effort";
+    const std::string text(grade_name(own.grade));
     if (!own.refused) return text;
     return text + (own.refused->reason == NotQuiet::kNoGrade ? ", unknown" : ", not allowed");
   };
@@ -55,6 +55,20 @@ TEST_CASE("annotation, namespace and handler decide the grade, in this order") {
   settings.grade = Grade::kQuiet;
   CHECK(grade("bank/till", kNone) == "quiet");
   CHECK(grade("bank/till", kBestEffort) == "best-effort");
+  CHECK(grade("bank/till", kRealtime) == "quiet, not allowed");
+  settings.allow_grades = {Grade::kRealtime};
+  CHECK(grade("bank/till", kRealtime) == "realtime");
+  rules.realtime_namespaces = {"shop"};
+  CHECK(grade("shop/cart", kNone) == "realtime");
+  CHECK(grade("shop/cart", kQuiet) == "realtime, not allowed");
+}
+
+TEST_CASE("units on CPUs of a partition do not count") {
+  QuietState state{.cpus = {2, 3}, .kinds = {{.kind = "unit"}}, .problem = {}};
+  state.kinds[0].left = {{"init.scope", {2, 3}, "busy"}};
+  CHECK(quiet_obstacle({2, 3}, state, {2, 3}) == std::nullopt);
+  CHECK(quiet_obstacle({2, 3}, state, {2}) ==
+        QuietObstacle{NotQuiet::kUnitLeft, "init.scope (busy)"});
 }
 
 TEST_CASE("a claim that would take the floor is refused, others are not") {
