@@ -15,6 +15,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12, optimising, sees an overlapping copy where a one-character literal is assigned to a std::string (GCC bug 105329).
   target_compile_options(ka_flags INTERFACE -Wno-restrict)
   target_compile_options(ka_flags INTERFACE -Wduplicated-cond -Wlogical-op -fcoroutines)
+  if(KA_UNITY)
+    # It tells a source from a header by who includes it, and in a room in one piece all are included.
+    target_compile_options(ka_flags INTERFACE -Wno-subobject-linkage)
+  endif()
 else()
   # libstdc++ 12's own stable_sort uses what it deprecates, and clang reports it where it is used.
   target_compile_options(ka_flags INTERFACE -Wno-deprecated-declarations)
