@@ -102,13 +102,13 @@ Result<void> PowerKeeper::bring(int cpu) {
   return {};
 }
 
-/// A driver with a preference may change it with the governor, and not change it back.
+/// A driver with a preference may change it with the governor, to the same, and not change it back.
 Result<void> PowerKeeper::bring_governor(int cpu, const std::string& value) {
   const Key preference{cpu, PowerSetting::kPreference};
   const auto file = power_file(preference.second);
   const auto before = power_.read(cpu, file);
   if (before && !records_.values.contains(preference)) {
-    records_.values[preference] = {*before, *before};
+    records_.values[preference] = {*before, value};
   }
   auto done = bring({cpu, PowerSetting::kGovernor}, value);
   const auto after = power_.read(cpu, file);

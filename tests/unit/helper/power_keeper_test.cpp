@@ -170,13 +170,21 @@ TEST_CASE("a damaged record of power settings: nothing is written, and it says w
 
 TEST_CASE("a preference that a driver changes with the governor is put back") {
   Scene scene;
+  struct Killed {};
+  const bool is_killed = GENERATE(false, true);
   scene.set(2, "cpufreq/energy_performance_preference", "power");
   scene.power.before_write = [&](std::string_view file) {
-    if (file == "cpufreq/scaling_governor") {
-      scene.set(2, "cpufreq/energy_performance_preference", "performance");
-    }
+    if (file != "cpufreq/scaling_governor") return;
+    scene.set(2, "cpufreq/energy_performance_preference", "performance");
+    scene.set(2, "cpufreq/scaling_governor", "performance");
+    if (is_killed) throw Killed{};
   };
-  scene.keeper->keep({2});
+  if (is_killed) {
+    CHECK_THROWS_AS(scene.keeper->keep({2}), Killed);
+    scene.restart();
+  } else {
+    scene.keeper->keep({2});
+  }
   scene.power.before_write = {};
   CHECK(scene.governor(2) == "performance");
   scene.keeper->keep({});
