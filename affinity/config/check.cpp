@@ -207,6 +207,10 @@ std::string check_value(const Key& key, const Value& value) {
     if (number != nullptr && *number >= 1 && *number <= policy::kMostPriority) return {};
     return "must be a whole number from 1 to " + std::to_string(policy::kMostPriority);
   }
+  if (key.type == Type::kClass) {
+    return std::holds_alternative<std::string>(value) ? ""
+                                                      : "must be the name of a class, or empty";
+  }
   if (key.type == Type::kUser) {
     const auto* number = std::get_if<std::int64_t>(&value);
     if (number != nullptr && *number >= 0 && *number <= kMostUsers) return {};
@@ -280,6 +284,22 @@ base::Result<void> check_lists(const Entries& entries) {
   return {};
 }
 
+/// Once the classes themselves are good.
+base::Result<void> check_class_names(const Entries& entries) {
+  const auto classes = make_classes(entries);
+  for (const auto& [path, entry] : entries) {
+    const Key* key = is_of_class(path) ? nullptr : key_of(path);
+    if (key == nullptr || key->type != Type::kClass) continue;
+    const auto& name = std::get<std::string>(entry.value);
+    const auto found = classes.by_name.find(name);
+    const bool has_rdt = found != classes.by_name.end() && !found->second.rdt.empty();
+    if (name.empty() || has_rdt) continue;
+    return unexpected(error_at(entry.value_at, join(path) + ": no [affinity.classes." +
+                                                   base::printable(name) + "] has l3, l2 or mba"));
+  }
+  return {};
+}
+
 }  // namespace
 
 base::Result<void> check(const Entries& entries) {
@@ -297,7 +317,8 @@ base::Result<void> check(const Entries& entries) {
       return unexpected(error_at(entry.value_at, join(path) + ": " + wrong));
     }
   }
-  return check_lists(entries);
+  auto good = check_class_names(entries);
+  return good ? check_lists(entries) : good;
 }
 
 base::Result<void> check_cpus(const Entries& entries, const policy::CpuSet& machine) {

@@ -31,6 +31,7 @@ enum class Type {
   kCpus,          ///< a cpuset, or empty
   kCount,         ///< a whole number, 1 or more
   kPriority,      ///< of a real-time thread: a whole number, 1 to 49
+  kClass,         ///< the name of a class that has l3, l2 or mba, or empty
   kUser,          ///< a user id; 0: none
   kWords,         ///< an array of words of `allowed`
   kNamespaces,    ///< an array of Kubernetes namespaces

@@ -173,6 +173,10 @@ inline constexpr Key kKeys[] = {
      },
      "full: CPUs of dedicated vCPUs with grade realtime wake up without delay and run at full "
      "frequency, where the machine has idle states and governors. keep: leave that as it is."},
+    {"realtime_rdtclass", Type::kClass, "", "", Reload::kApplied,
+     [](Config& config, const std::string& text) { config.quiet.realtime_rdtclass = text; },
+     "Resource class that the vCPUs of exclusive containers have with grade realtime, where their "
+     "pod requests none. Empty: none."},
     {"quiet_floor", Type::kCpus, "", "", Reload::kApplied,
      [](Config& config, const std::string& text) {
        config.quiet.floor = policy::parse_list<policy::CpuTag>(text).value_or(policy::CpuSet{});

@@ -60,22 +60,23 @@ void ClassKeeper::observe(AffinityCalls& calls, const std::vector<policy::Thread
   cgroup_ = cgroup;
   view_ = {};
   weight_unreadable_ = false;
+  vcpus_.clear();
+  for (const policy::ThreadFacts& thread : threads) {
+    if (thread.role == policy::Role::kVcpu) vcpus_.push_back({thread.key, thread.vcpu_index});
+  }
   std::erase_if(nices_, [&threads](const auto& entry) {
     return std::ranges::find(threads, entry.first, &policy::ThreadFacts::key) == threads.end();
   });
   if (!is_requested && nices_.empty() && !weight_) return;
-  read_nices(calls, threads);
+  read_nices(calls);
   read_weight();
 }
 
-void ClassKeeper::read_nices(AffinityCalls& calls,
-                             const std::vector<policy::ThreadFacts>& threads) {
-  for (const policy::ThreadFacts& thread : threads) {
-    if (thread.role != policy::Role::kVcpu) continue;
-    const auto nice = calls.nice(thread.key.tid);
+void ClassKeeper::read_nices(AffinityCalls& calls) {
+  for (const Vcpu& vcpu : vcpus_) {
+    const auto nice = calls.nice(vcpu.key.tid);
     if (!nice && nice.error().code == ErrorCode::kGone) continue;
-    NiceView view{
-        .key = thread.key, .vcpu = thread.vcpu_index, .wanted = {}, .actual = {}, .problem = {}};
+    NiceView view{.key = vcpu.key, .vcpu = vcpu.index, .wanted = {}, .actual = {}, .problem = {}};
     if (nice) view.actual = *nice;
     view_.nice.push_back(std::move(view));
   }
@@ -94,8 +95,10 @@ void ClassKeeper::set_plan(policy::plan::ClassPlan plan) {
   for (NiceView& view : view_.nice) {
     const auto wanted = plan.nice.find(view.vcpu);
     view.wanted = wanted == plan.nice.end() ? std::nullopt : std::optional(wanted->second);
-    const auto rdt = plan.rdt.find(view.vcpu);
-    if (rdt != plan.rdt.end()) view_.rdt.push_back({view.key, view.vcpu, rdt->second});
+  }
+  for (const Vcpu& vcpu : vcpus_) {
+    const auto rdt = plan.rdt.find(vcpu.index);
+    if (rdt != plan.rdt.end()) view_.rdt.push_back({vcpu.key, vcpu.index, rdt->second});
   }
   view_.io_weight.wanted = plan.io_weight;
   evaluate();

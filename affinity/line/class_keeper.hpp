@@ -78,7 +78,12 @@ class ClassKeeper {
   using HeldNice = Held<state::SavedNice>;
   using HeldWeight = Held<state::SavedIoWeight>;
 
-  void read_nices(AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads);
+  struct Vcpu {
+    policy::ThreadKey key;
+    int index = -1;
+  };
+
+  void read_nices(AffinityCalls& calls);
   void read_weight();
   void evaluate();
   bool is_refused(const std::string& name) const { return refused_.contains(name); }
@@ -94,6 +99,7 @@ class ClassKeeper {
 
   ClassView view_;
   std::string cgroup_;
+  std::vector<Vcpu> vcpus_;  ///< as last observed
   std::map<policy::ThreadKey, HeldNice> nices_;
   std::optional<HeldWeight> weight_;
   std::map<policy::ThreadKey, int> left_;

@@ -23,10 +23,12 @@ policy::CpuSet doubted_to(const Node& node, const Sandbox& sandbox) {
 
 policy::plan::ClassPlan planned_classes(const Node& node, const Sandbox& sandbox) {
   const policy::ledger::PodRecord& pod = node.pod_of(sandbox);
-  if (pod.class_annotations.empty()) return {};
-  return policy::plan::plan_classes(*sandbox.plan(),
-                                    policy::ledger::to_sandbox_facts(pod).containers,
-                                    pod.class_annotations, node.options.classes);
+  const std::string& own = node.options.quiet.realtime_rdtclass;
+  const bool has_own = !own.empty() && node.grade_for(pod).grade == policy::plan::Grade::kRealtime;
+  if (pod.class_annotations.empty() && !has_own) return {};
+  return policy::plan::plan_classes(
+      *sandbox.plan(), policy::ledger::to_sandbox_facts(pod).containers, pod.class_annotations,
+      node.options.classes, has_own ? own : std::string());
 }
 
 }  // namespace

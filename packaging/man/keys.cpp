@@ -46,6 +46,8 @@ const char* form_of(Type type) {
       return "1 or more";
     case Type::kPriority:
       return "1 to 49";
+    case Type::kClass:
+      return "the name of a class, or empty";
     case Type::kUser:
       return "a user id, or 0";
     case Type::kWords:

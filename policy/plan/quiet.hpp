@@ -21,10 +21,11 @@ struct QuietRules {
   CpuSet floor = {};  ///< CPUs that the host always keeps; empty: the default
   /// Their pods are quiet, or realtime, whatever the grade of their handler is.
   std::set<std::string, std::less<>> namespaces = {}, realtime_namespaces = {};
-  int realtime_priority = 1;        ///< of SCHED_FIFO
-  bool realtime_full_power = true;  ///< CPUs of realtime vCPUs never idle deeply or run slowly
-  bool partitions = true;           ///< dedicated vCPUs of quiet sandboxes get a cpuset partition
-  bool by_annotation = false;       ///< pods may request a grade that their handler's settings list
+  int realtime_priority = 1;           ///< of SCHED_FIFO
+  bool realtime_full_power = true;     ///< CPUs of realtime vCPUs never idle deeply or run slowly
+  std::string realtime_rdtclass = {};  ///< of realtime vCPUs, unless their pod requests another one
+  bool partitions = true;      ///< dedicated vCPUs of quiet sandboxes get a cpuset partition
+  bool by_annotation = false;  ///< pods may request a grade that their handler's settings list
 
   bool has_namespaces() const { return !namespaces.empty() || !realtime_namespaces.empty(); }
   bool operator==(const QuietRules&) const = default;

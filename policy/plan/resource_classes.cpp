@@ -39,16 +39,16 @@ class Kind {
  public:
   using ValueOf = std::optional<Value> (*)(const std::string& name, const ResourceClass& given);
 
-  Kind(ClassKind kind, const ResourceClasses& classes, ValueOf value_of)
-      : kind_(kind), classes_(classes), value_of_(value_of) {}
+  /// `own`: the class of exclusive containers that request none; empty: none.
+  Kind(ClassKind kind, const ResourceClasses& classes, ValueOf value_of, std::string own = {})
+      : kind_(kind), classes_(classes), value_of_(value_of), own_(std::move(own)) {}
 
   void add(const ContainerFacts& container, VcpuSet vcpus, const ClassAnnotations& annotations) {
     Share<Value> share{&container, std::move(vcpus), {}};
     if (auto name = requested_class_of(annotations, kind_, container.name)) {
-      const auto value = granted(*name);
-      if (value) share.value = *value;
-      requests_.push_back({container.id, kind_, std::move(*name),
-                           value ? std::nullopt : std::optional(value.error())});
+      enter(share, std::move(*name), classes_.by_annotation.contains(kind_));
+    } else if (container.exclusive && !own_.empty()) {
+      enter(share, own_, true);
     }
     shares_.push_back(std::move(share));
   }
@@ -81,8 +81,14 @@ class Kind {
   }
 
  private:
-  Expected<Value, ClassRefusal> granted(const std::string& name) const {
-    if (!classes_.by_annotation.contains(kind_)) return unexpected(ClassRefusal::kNotAllowed);
+  void enter(Share<Value>& share, std::string name, bool is_allowed) {
+    const auto value = is_allowed ? value_in(name) : unexpected(ClassRefusal::kNotAllowed);
+    if (value) share.value = *value;
+    requests_.push_back({share.container->id, kind_, std::move(name),
+                         value ? std::nullopt : std::optional(value.error())});
+  }
+
+  Expected<Value, ClassRefusal> value_in(const std::string& name) const {
     const auto found = classes_.by_name.find(name);
     if (found == classes_.by_name.end()) return unexpected(ClassRefusal::kUnknown);
     auto value = value_of_(name, found->second);
@@ -93,6 +99,7 @@ class Kind {
   ClassKind kind_;
   const ResourceClasses& classes_;
   ValueOf value_of_;
+  std::string own_;
   std::vector<Share<Value>> shares_;
   std::vector<RequestedClass> requests_;
 };
@@ -141,11 +148,12 @@ std::string_view refusal_name(ClassRefusal refusal) {
 }
 
 ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts>& containers,
-                       const ClassAnnotations& annotations, const ResourceClasses& classes) {
-  if (annotations.empty()) return {};
+                       const ClassAnnotations& annotations, const ResourceClasses& classes,
+                       const std::string& own_rdt) {
+  if (annotations.empty() && own_rdt.empty()) return {};
   Kind<int> scheduling(ClassKind::kScheduling, classes, nice_of);
   Kind<int> block_io(ClassKind::kBlockIo, classes, weight_of);
-  Kind<std::string> rdt(ClassKind::kRdt, classes, rdt_of);
+  Kind<std::string> rdt(ClassKind::kRdt, classes, rdt_of, own_rdt);
   for (const ContainerFacts& container : containers) {
     if (container.exited) continue;
     scheduling.add(container, vcpus_of(plan, container.id), annotations);

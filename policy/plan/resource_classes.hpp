@@ -68,8 +68,10 @@ struct ClassPlan {
 
 /// A vCPU gets the nice value and the RDT class on which all containers that run on it agree, and
 /// the sandbox's cgroup, which does the I/O of all, the weight on which all agree: a container is
-/// given nothing at another one's cost. Containers that have exited have no say.
+/// given nothing at another one's cost. Containers that have exited have no say. `own_rdt`: the
+/// class of exclusive containers that request none; empty: none.
 ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts>& containers,
-                       const ClassAnnotations& annotations, const ResourceClasses& classes);
+                       const ClassAnnotations& annotations, const ResourceClasses& classes,
+                       const std::string& own_rdt = {});
 
 }  // namespace ka::policy::plan

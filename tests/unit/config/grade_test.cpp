@@ -61,6 +61,22 @@ TEST_CASE("grade realtime: by handler, namespace or annotation; its priority and
   }
 }
 
+TEST_CASE("the class of grade realtime is one that the configuration defines") {
+  const std::string named = "[affinity]\nrealtime_rdtclass = \"gold\"\n";
+  const auto config = load(named + "[affinity.classes.gold]\nl3 = \"50%\"\n");
+  REQUIRE(config);
+  CHECK(config->quiet.realtime_rdtclass == "gold");
+  CHECK(load("[affinity]\nrealtime_rdtclass = \"\"\n")->quiet.realtime_rdtclass.empty());
+  for (const char* classes :
+       {"", "[affinity.classes.gold]\nnice = -5\n", "[affinity.classes.silver]\nmba = \"50%\"\n"}) {
+    CHECK(wrong(named + classes)
+              .find("realtime_rdtclass: no [affinity.classes.gold] has l3, l2 or mba") !=
+          std::string::npos);
+  }
+  CHECK(wrong("[affinity]\nrealtime_rdtclass = 1\n").find("must be the name of a class") !=
+        std::string::npos);
+}
+
 TEST_CASE("grades that pods may request are listed for the node or a handler") {
   const auto config = load(
       "[affinity]\nallow_annotations = [\"grade\"]\nallow_grades = [\"best-effort\"]\n"

@@ -130,3 +130,24 @@ TEST_CASE("the vCPUs of a container get its RDT class by name, where all that th
   given.by_annotation = {ClassKind::kBlockIo};
   CHECK(answers(planned(facts, {{of(kRdt, "a"), "fast"}}, given)) == "a:not-allowed");
 }
+
+TEST_CASE("exclusive containers that request no RDT class have that of their grade") {
+  constexpr const char* kRdt = "rdtclass.resource-policy.nri.io";
+  ResourceClasses given = classes();
+  given.by_name["fast"].rdt.l3 = parse_cache_share("50%");
+  given.by_name["slow"].rdt.l3 = parse_cache_share("10%");
+  const auto facts = sandbox(5, {owner("a", "2-3"), owner("b", "5"), shared("c", "0-1")});
+  const auto of_grade = [&](const ClassAnnotations& annotations) {
+    const NodeView view{kMachine, kMachine.online(), {}, {}};
+    return plan_classes(plan_sandbox(view, facts, at_home(), nullptr), facts.containers,
+                        annotations, given, "fast");
+  };
+  CHECK(answers(of_grade({})) == "a:granted b:granted");
+  CHECK(of_grade({}).rdt.size() == 3);
+  CHECK(of_grade({}).nice.empty());
+  CHECK(answers(of_grade({{of(kRdt, "a"), "slow"}})) == "a:not-allowed b:granted");
+  given.by_annotation = {ClassKind::kRdt};
+  const ClassPlan plan = of_grade({{of(kRdt, "a"), "slow"}});
+  CHECK(answers(plan) == "a:granted b:granted");
+  CHECK(std::ranges::count(plan.rdt, "slow", [](const auto& vcpu) { return vcpu.second; }) == 2);
+}

@@ -38,13 +38,15 @@ line::Options with_classes() {
 
 /// A VM of three vCPUs, whose container owns CPUs 2-3: vCPUs 1 and 2, threads 111 and 112.
 struct Node : tests::LineScene {
-  explicit Node(line::Options options = with_classes()) : LineScene(8, std::move(options)) {
+  explicit Node(line::Options options = with_classes(),
+                const policy::ClassAnnotations& annotations = {{kRdt, "gold"}})
+      : LineScene(8, std::move(options)) {
     boot_pod("s1", 100, 3);
     for (const int tid : {110, 111, 112, 113}) resctrl.start(tid);
     listen();
     start_helper();
     follow();
-    request({{kRdt, "gold"}});
+    request(annotations);
     own("app", {2, 3});
   }
 
@@ -137,6 +139,22 @@ TEST_CASE("a vCPU that is plugged later gets the class of the container that it 
   node.own("app", {2, 3, 4});
   CHECK(node.resctrl.where(113) == kGold);
   CHECK(node.problem().empty());
+}
+
+TEST_CASE("a realtime pod that requests no class has that of the configuration") {
+  line::Options options = with_classes();
+  options.classes.by_annotation = {};
+  options.quiet.realtime_rdtclass = "gold";
+  Node quiet(options, {});
+  CHECK(quiet.where() == "/ / /");
+  options.settings.grade = policy::plan::Grade::kRealtime;
+  Node node(options, {});
+  CHECK(node.where() == "/ kata-affinity.gold kata-affinity.gold");
+  CHECK(node.problem().empty());
+  options.quiet.realtime_rdtclass = {};
+  node.line().configure(options);
+  node.run_loop();
+  CHECK(node.where() == "/ / /");
 }
 
 TEST_CASE("release, observe and disable give all back, and reconcile requests it again") {
