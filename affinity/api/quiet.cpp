@@ -103,7 +103,7 @@ void add_quiet_gauges(Page& page, const line::Node& node) {
     without += view && view->grade && !view->grade->not_realtime.empty() ? 1 : 0;
   }
   page.gauge("kata_affinity_sandboxes_not_realtime",
-             "Sandboxes with grade realtime that are quiet only.", without);
+             "Sandboxes with grade realtime that are only quiet.", without);
   const auto made = std::ranges::count_if(
       node.board.partitions(), [](const auto& entry) { return entry.second.problem.empty(); });
   page.gauge("kata_affinity_partitions",

@@ -190,8 +190,7 @@ inline constexpr Key kKeys[] = {
     {"helper_socket", Type::kPath, "/run/kata-affinity/helper.sock", "", Reload::kNextStart,
      &Config::helper_socket,
      "Socket of kata-affinity-helper, for the grades quiet and realtime, and classes with l3, l2 "
-     "or "
-     "mba."},
+     "or mba."},
     {"memory", Type::kChoice, "follow", "follow migrate", Reload::kApplied,
      [](Settings& settings, const std::string& text) { settings.move_memory = text == "migrate"; },
      "follow: leave memory where Kata and the cgroup put it. migrate: move misplaced pages to the "

@@ -25,6 +25,9 @@ struct Roots {
 
 inline constexpr std::size_t kMostTitle = 128;  ///< of a mask, in bytes
 
+/// Why a thread is `fixed` whose mask nobody can write (PF_NO_SETAFFINITY).
+inline constexpr const char* kBoundByKernel = "bound by the kernel";
+
 struct HostMask {
   std::string name;     ///< unique within its kind, and not reused for another one
   std::string title;    ///< for display

@@ -22,22 +22,25 @@ class KernelMaskGuard {
   KernelMaskGuard(const HostMasks& threads, Saved& saved, std::function<bool()> save)
       : threads_(threads), saved_(saved), save_(std::move(save)) {}
 
-  /// Before CPUs change. False: the masks cannot be read, or not be recorded.
-  bool remember();
+  /// Before CPUs change. An error: the masks cannot be read.
+  base::Result<void> remember();
   /// The same of the threads that restore() has seen, which costs less.
-  bool remember_known();
+  base::Result<void> remember_known();
+  /// Has what is remembered on disk. False: it is in memory only.
+  bool record();
   /// After they have. What is refused (the thread had only CPUs that are isolated now) is tried
-  /// again with the next call.
-  void restore();
+  /// again with the next call. `has_partitions`: remember_known() will need what it reads.
+  void restore(bool has_partitions);
 
  private:
-  bool record(const base::Result<std::vector<HostMask>>& masks);
+  base::Result<void> add(const base::Result<std::vector<HostMask>>& masks);
 
   const HostMasks& threads_;
   Saved& saved_;
   std::function<bool()> save_;
   std::vector<HostMask> known_;  ///< as restore() left them
   bool is_due_ = false;
+  bool is_recorded_ = false;
 };
 
 }  // namespace ka::helper

@@ -17,7 +17,6 @@ using base::ThreadStat;
 using policy::CpuSet;
 
 constexpr int kKthreadd = 2;
-constexpr const char* kBound = "bound by the kernel";
 constexpr std::string_view kField = "\nCpus_allowed_list:\t";
 
 bool is_kernel_thread(const ThreadStat& stat) {
@@ -35,7 +34,7 @@ std::string name_of(const ThreadStat& stat) {
 /// Threads of interrupt handlers go where their interrupt goes, when it next comes
 /// (irq_thread_check_affinity() in kernel/irq/manage.c).
 std::string why_fixed(const ThreadStat& stat) {
-  if (!stat.movable) return kBound;
+  if (!stat.movable) return kBoundByKernel;
   return stat.comm.starts_with("irq/") ? "follows its interrupt when that next comes" : "";
 }
 
@@ -50,19 +49,20 @@ std::optional<CpuSet> allowed(const Roots& roots, int tid) {
   return cpus ? std::optional(*cpus) : std::nullopt;
 }
 
-/// Without CPUs that are offline. Empty: the thread is gone.
-CpuSet active_cpus(int tid, std::size_t size) {
+/// Without CPUs that are offline.
+Result<CpuSet> active_cpus(int tid, std::size_t size) {
   cpu_set_t* mask = CPU_ALLOC(size);
-  if (mask == nullptr) return {};
+  if (mask == nullptr) return base::fail_errno(ENOMEM, "sched_getaffinity");
   const std::size_t bytes = CPU_ALLOC_SIZE(size);
   CPU_ZERO_S(bytes, mask);
   CpuSet cpus;
-  const bool is_there = ::sched_getaffinity(tid, bytes, mask) == 0;
-  for (std::size_t cpu = 0; is_there && cpu < size; ++cpu) {
+  const int failed = ::sched_getaffinity(tid, bytes, mask) == 0 ? 0 : errno;
+  for (std::size_t cpu = 0; failed == 0 && cpu < size; ++cpu) {
     if (CPU_ISSET_S(cpu, bytes, mask)) cpus.add(static_cast<int>(cpu));
   }
   CPU_FREE(mask);
-  return cpus;
+  if (failed == 0) return cpus;
+  return base::fail_errno(failed, "sched_getaffinity");
 }
 
 /// 0 where it has none.
@@ -101,7 +101,7 @@ Result<std::vector<HostMask>> KernelThreads::read() const {
   return masks;
 }
 
-/// What the kernel binds, it leaves where it is. Another thread may have a number by now: its mask
+/// What the kernel binds cannot be given back. Another thread may have a number by now: its mask
 /// is never written under the old one's name.
 Result<std::vector<HostMask>> KernelThreads::read_again(const std::vector<HostMask>& known) const {
   const auto online = read_cpus(roots_.sys / "devices/system/cpu/online", SetFormat::kList);
@@ -111,11 +111,12 @@ Result<std::vector<HostMask>> KernelThreads::read_again(const std::vector<HostMa
   const auto size = static_cast<std::size_t>(possible->last()) + 1;
   std::vector<HostMask> masks;
   for (const HostMask& mask : known) {
-    if (mask.fixed == kBound) continue;
+    if (mask.fixed == kBoundByKernel) continue;
     const int tid = tid_of(mask);
-    const CpuSet active = active_cpus(tid, size);
-    if (active.empty()) continue;
-    auto cpus = active == (mask.cpus & *online) ? mask.cpus : allowed(roots_, tid);
+    const auto active = active_cpus(tid, size);
+    if (is_gone(active)) continue;
+    const bool is_same = active && *active == (mask.cpus & *online);
+    auto cpus = is_same ? mask.cpus : allowed(roots_, tid);
     if (cpus) masks.push_back({mask.name, mask.title, *std::move(cpus), mask.fixed});
   }
   return masks;

@@ -2,6 +2,7 @@
 #include "affinity/helper/partition_builder.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "affinity/helper/exclusive_cpus.hpp"
@@ -96,21 +97,30 @@ Result<void> PartitionBuilder::make(const Partition& wanted, const std::string& 
 
 Result<void> PartitionBuilder::isolate(const Partition& wanted, const PartitionCgroup& partition) {
   if (partition.is_isolated(wanted.cpus)) return {};
-  if (!guard_.remember()) return base::fail(ErrorCode::kTransient, kUnrecorded);
+  if (auto read = guard_.remember(); !read) return read;
+  if (!guard_.record()) return base::fail(ErrorCode::kTransient, kUnrecorded);
   return partition.isolate(wanted.cpus);
 }
 
 Result<void> PartitionBuilder::record(const Partition& wanted, const std::string& cgroup,
                                       bool was_enabled) {
   PartitionRecord fresh{wanted, cgroup, !was_enabled};
+  std::optional<PartitionRecord> before;
   const auto known = records_.partitions.find(wanted.vmm);
   if (known != records_.partitions.end()) {
-    fresh.enabled |= known->second.enabled;
-    fresh.scheduling = known->second.scheduling;
-    if (known->second == fresh) return {};
+    before = known->second;
+    fresh.enabled |= before->enabled;
+    fresh.scheduling = before->scheduling;
+    if (*before == fresh) return {};
   }
   records_.partitions[wanted.vmm] = std::move(fresh);
-  return save_() ? Result<void>() : base::fail(ErrorCode::kTransient, kUnrecorded);
+  if (save_()) return {};
+  if (before) {
+    records_.partitions[wanted.vmm] = *std::move(before);
+  } else {
+    records_.partitions.erase(wanted.vmm);
+  }
+  return base::fail(ErrorCode::kTransient, kUnrecorded);
 }
 
 /// Threads that vCPUs have started are where these are, and do not belong there.
@@ -179,7 +189,9 @@ Result<void> PartitionBuilder::undo(PartitionRecord& record) {
   const PartitionCgroup partition(tree_, record.cgroup);
   auto done = realtime_.restore(record.scheduling, [](const ThreadKey&) { return false; });
   if (!done) return done;
-  (void)guard_.remember();
+  const auto read = guard_.remember();
+  if (!read) return base::fail(ErrorCode::kTransient, read.error().message);
+  (void)guard_.record();
   done = partition.remove();
   if (done && record.enabled) done = partition.disable();
   return is_gone(done) ? Result<void>() : done;

@@ -78,7 +78,7 @@ void PartitionKeeper::ended(const ThreadKey& vmm) {
   (void)guard_.remember_known();
   undo(vmm);
   withdraw();
-  guard_.restore();
+  guard_.restore(!records_.partitions.empty());
   save();
   report(before);
 }
@@ -105,7 +105,7 @@ void PartitionKeeper::bring() {
   withdraw();
   for (const Partition& one : wanted_) establish(one);
   withdraw();
-  guard_.restore();
+  guard_.restore(!records_.partitions.empty());
   save();
 }
 

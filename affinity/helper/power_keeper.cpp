@@ -103,12 +103,16 @@ Result<void> PowerKeeper::bring(int cpu) {
 }
 
 /// A driver with a preference may change it with the governor, to the same, and not change it back.
+/// What it is while the governor stays is others' doing.
 Result<void> PowerKeeper::bring_governor(int cpu, const std::string& value) {
   const Key preference{cpu, PowerSetting::kPreference};
   const auto file = power_file(preference.second);
-  const auto before = power_.read(cpu, file);
-  if (before && !records_.values.contains(preference)) {
-    records_.values[preference] = {*before, value};
+  const auto governor = power_.read(cpu, power_file(PowerSetting::kGovernor));
+  if (governor && *governor == value) return {};
+  if (const auto before = power_.read(cpu, file)) {
+    PowerRecord& known = records_.values.try_emplace(preference, *before, *before).first->second;
+    if (known.ours != *before) known.theirs = *before;
+    known.ours = value;
   }
   auto done = bring({cpu, PowerSetting::kGovernor}, value);
   const auto after = power_.read(cpu, file);

@@ -16,10 +16,10 @@ namespace ka::helper_client {
 /// (status 400); kUnavailable: another status.
 base::Result<std::string> document_in(const http::Response& response);
 
-/// Reads a document of rows, {NAME: [ROW, ...], "problem": TEXT}, and returns the problem.
-/// kInvalid, with the path of what is wrong.
 using ReadRow = std::function<void(const boost::json::value& row, const std::string& path,
                                    base::InputError& wrong)>;
+/// Reads a document of rows, {NAME: [ROW, ...], "problem": TEXT}, and returns the problem.
+/// kInvalid, with the path of what is wrong.
 base::Result<std::string> read_rows(std::string_view document, std::string_view name,
                                     const ReadRow& read);
 

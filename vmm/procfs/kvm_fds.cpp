@@ -12,7 +12,6 @@ namespace {
 // _IO(KVMIO, 0x80), include/uapi/linux/kvm.h
 constexpr unsigned long long kKvmRun = 0xae80;
 
-/// The next word; an empty view at the end.
 template <typename Number>
 std::optional<Number> read_number(std::string_view text, int base) {
   Number value{};

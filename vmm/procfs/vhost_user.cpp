@@ -53,7 +53,6 @@ int peer_of(int socket) {
   return peer.pid;
 }
 
-/// The next word of a line; an empty view at its end.
 /// "7f00-7f10 rw-s 00000000 00:01 1029 /memfd:ram (deleted)"
 std::optional<std::string> shared_file(std::string_view line) {
   next_word(line);

@@ -422,50 +422,17 @@ TEST_CASE("CPUs that may not be taken any more are given back") {
   CHECK(scene.tree.where(201) == kTwo);
 }
 
-TEST_CASE("masks that the kernel overwrites with a partition are given back, also after a kill") {
+TEST_CASE("nothing is made that cannot be recorded, however often it is tried") {
   PartitionScene scene;
-  struct Killed {};
-  auto& threads = scene.kernel_threads;
-  threads.masks = {{"89 276", {4, 5, 6, 7}}, {"95 293", {1}}, {"99 1", {2}}};
-  bool is_killed = false;
-  scene.tree.before_write = [&](const std::string& path) {
-    if (path != std::string(kOfOne) + "/cpuset.cpus.partition") return;
-    const auto others =
-        CpuSet::range(0, 7) - (threads.allowed.size() == 8 ? CpuSet{2, 3} : CpuSet{});
-    threads.overwrite(others);
-    if (is_killed) throw Killed{};
-  };
+  std::filesystem::remove_all(scene.dir.path());
   scene.keep({scene.of(100, {2, 3})});
-  CHECK(threads.masks["89 276"] == CpuSet{4, 5, 6, 7});
-  CHECK(threads.masks["95 293"] == CpuSet{1});
-  CHECK(threads.masks["99 1"] == CpuSet{0, 1, 4, 5, 6, 7});
-  is_killed = GENERATE(false, true);
-  try {
-    scene.keep({});
-  } catch (const Killed&) {
-    is_killed = false;
-    scene.tree.before_write = {};
-    scene.restart();
-    scene.keep({});
-  }
-  CHECK(threads.masks["89 276"] == CpuSet{4, 5, 6, 7});
-  CHECK(threads.masks["95 293"] == CpuSet{1});
-  CHECK(threads.masks["99 1"] == CpuSet{2});
-  CHECK(scene.is_as_before());
-}
-
-TEST_CASE("masks that others have changed since are as they left them after a VMM's end") {
-  PartitionScene scene;
-  auto& threads = scene.kernel_threads;
-  threads.masks = {{"89 276", {4, 5, 6, 7}}};
-  scene.tree.before_write = [&](const std::string& path) {
-    if (path != std::string(kOfOne) + "/cpuset.cpus.partition") return;
-    threads.overwrite(threads.allowed.size() == 8 ? CpuSet{0, 1, 6} : CpuSet::range(0, 7));
-  };
-  scene.keep({scene.of(100, {2, 3})});
-  threads.masks["89 276"] = {6};
-  scene.keeper->ended(scene.key(100));
-  CHECK(threads.masks["89 276"] == CpuSet{6});
+  scene.keeper->check();
+  CHECK(scene.problem() == "it cannot be recorded");
+  CHECK(scene.tree.text() == scene.before);
+  CHECK(scene.tree.where(101) == kOne);
+  std::filesystem::create_directories(scene.dir.path());
+  scene.keeper->check();
+  CHECK(scene.problem().empty());
 }
 
 TEST_CASE("a partition is undone where nothing can be recorded") {

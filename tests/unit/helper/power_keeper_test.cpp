@@ -191,3 +191,14 @@ TEST_CASE("a preference that a driver changes with the governor is put back") {
   CHECK(scene.governor(2) == "powersave");
   CHECK(scene.power.read(2, "cpufreq/energy_performance_preference") == "power");
 }
+
+TEST_CASE("a preference that others write meanwhile stays") {
+  Scene scene;
+  scene.set(2, "cpufreq/energy_performance_preference", "power");
+  scene.keeper->keep({2});
+  scene.set(2, "cpufreq/energy_performance_preference", "balance_power");
+  scene.keeper->check();
+  scene.keeper->keep({});
+  CHECK(scene.governor(2) == "powersave");
+  CHECK(scene.power.read(2, "cpufreq/energy_performance_preference") == "balance_power");
+}
