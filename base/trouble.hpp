@@ -13,7 +13,7 @@ class Trouble {
  public:
   /// Errors that mean "it has ended" are ignored.
   void record(const Error& error) {
-    if (error.code == ErrorCode::kGone) return;
+    if (is_gone(error)) return;
     if (error.code == ErrorCode::kPermission) {
       keep(refused_, error);
     } else {

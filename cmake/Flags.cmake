@@ -16,7 +16,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(ka_flags INTERFACE -Wno-restrict)
   target_compile_options(ka_flags INTERFACE -Wduplicated-cond -Wlogical-op -fcoroutines)
   if(KA_UNITY)
-    # It tells a source from a header by who includes it, and in a room in one piece all are included.
+    # g++ takes every included file for a header, and in a unity build all sources are included.
     target_compile_options(ka_flags INTERFACE -Wno-subobject-linkage)
   endif()
 else()

@@ -24,6 +24,7 @@ struct Totals {
   double unmanaged = 0;
   double released = 0;
   double unseen = 0;
+  double not_realtime = 0;
   double interrupts = 0;
   double drifted_interrupts = 0;
   double unmanaged_interrupts = 0;
@@ -101,6 +102,7 @@ Totals sum_up(const line::Node& node) {
     if (!view) continue;
     totals.released += view->released ? 1 : 0;
     totals.unseen += view->trouble.empty() ? 0 : 1;
+    totals.not_realtime += view->grade && !view->grade->not_realtime.empty() ? 1 : 0;
     if (view->memory != nullptr) sum_memory(*view->memory, totals);
     sum_interrupts(*view, totals);
     sum_isolation(*view, totals);
@@ -178,6 +180,8 @@ void add_sandbox_states(Page& page, const Totals& totals) {
   page.gauge("kata_affinity_sandboxes_unseen",
              "Sandboxes that cannot be read completely; their last known state is kept.",
              totals.unseen);
+  page.gauge("kata_affinity_sandboxes_not_realtime",
+             "Sandboxes with grade realtime that are only quiet.", totals.not_realtime);
 }
 
 void add_classes(Page& page, const Totals& totals) {

@@ -97,13 +97,6 @@ void add_quiet_gauges(Page& page, const line::Node& node) {
   }
   page.labelled(prometheus::MetricType::Gauge, "kata_affinity_quiet_left",
                 "What may still run on CPUs that the host is kept off, by kind.", "kind", left);
-  int without = 0;
-  for (const auto& [id, obstacle] : quiet.sandboxes) {
-    const auto view = node.view(id);
-    without += view && view->grade && !view->grade->not_realtime.empty() ? 1 : 0;
-  }
-  page.gauge("kata_affinity_sandboxes_not_realtime",
-             "Sandboxes with grade realtime that are only quiet.", without);
   const auto made = std::ranges::count_if(
       node.board.partitions(), [](const auto& entry) { return entry.second.problem.empty(); });
   page.gauge("kata_affinity_partitions",

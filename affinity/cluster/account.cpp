@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/files.hpp"
+#include "base/newline.hpp"
 
 namespace ka::cluster {
 namespace {
@@ -23,7 +25,7 @@ base::Result<std::string> Account::token() const {
   const std::filesystem::path file = directory_ / "token";
   auto text = base::read_file(file, kMaxToken);
   if (!text) return text;
-  while (text->ends_with('\n')) text->pop_back();
+  text = base::without_newline(*std::move(text));
   if (!text->empty() && std::ranges::all_of(*text, may_be_in_token)) return text;
   return base::fail(base::ErrorCode::kInvalid, file.string() + ": not a bearer token");
 }

@@ -76,7 +76,7 @@ base::Result<std::vector<fs::path>> drop_ins(const fs::path& main) {
   if (wrong) return base::fail_errno(wrong.value(), main.string());
   const fs::path directory = real.parent_path() / "config.d";
   const auto names = base::list_directory(directory);
-  if (!names && names.error().code == base::ErrorCode::kGone) return std::vector<fs::path>{};
+  if (is_gone(names)) return std::vector<fs::path>{};
   if (!names) return unexpected(names.error());
   std::vector<fs::path> files;
   for (const std::string& name : *names) {

@@ -16,7 +16,7 @@ using policy::CpuSet;
 Result<CpuSet> shared_pool(const std::filesystem::path& file) {
   if (file.empty()) return CpuSet{};
   const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
-  if (!text && text.error().code == ErrorCode::kGone) return CpuSet{};
+  if (is_gone(text)) return CpuSet{};
   const auto state = text ? watch::parse_kubelet_state(*text) : unexpected(text.error());
   if (!state) return unexpected(state.error());
   return state->seen.shared_pool.value_or(CpuSet{});

@@ -25,10 +25,10 @@ CpuSet needed_in(const std::string& cgroup, const PartitionRecords& records) {
 /// One that is gone took its file with it.
 Result<void> withdraw(const CgroupTree& tree, const std::string& cgroup, const CpuSet& cpus) {
   const auto now = read_cpus(tree, cgroup, kExclusiveFile);
-  if (!now && now.error().code != ErrorCode::kGone) return unexpected(now.error());
+  if (!now && !is_gone(now)) return unexpected(now.error());
   if (!now || !now->intersects(cpus)) return {};
   auto done = write_cpus(tree, cgroup, kExclusiveFile, *now - cpus);
-  return done || done.error().code != ErrorCode::kGone ? done : Result<void>();
+  return done || !is_gone(done) ? done : Result<void>();
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ Result<std::vector<LackingCpus>> find_lacking(const CgroupTree& tree, const std:
   std::vector<LackingCpus> found;
   for (const std::string& one : way_to(cgroup)) {
     const auto now = read_cpus(tree, one, kExclusiveFile);
-    if (!now && now.error().code == ErrorCode::kGone) {
+    if (is_gone(now)) {
       return base::fail(ErrorCode::kUnavailable,
                         one + " has no " + kExclusiveFile +
                             ": the kernel is older than 6.7, or the cpuset controller is off");

@@ -50,7 +50,7 @@ class HostMasks {
   /// All that there are, but for those that take no part (a queue without a mask). What goes away
   /// meanwhile is not among them.
   virtual base::Result<std::vector<HostMask>> read() const = 0;
-  /// Those of `known` as they are now, where that costs less than read(), which it is otherwise.
+  /// Those of `known` as they are now; as read() where no cheaper way is known, with others.
   virtual base::Result<std::vector<HostMask>> read_again(const std::vector<HostMask>& known) const;
   /// Done when it returns without an error. kGone: it is not there any more.
   virtual base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const = 0;

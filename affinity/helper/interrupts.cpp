@@ -2,9 +2,11 @@
 #include "affinity/helper/interrupts.hpp"
 
 #include <optional>
+#include <utility>
 
 #include "affinity/helper/mask_files.hpp"
 #include "base/files.hpp"
+#include "base/newline.hpp"
 #include "base/text.hpp"
 
 namespace ka::helper {
@@ -17,9 +19,7 @@ using base::Result;
 /// has none, and never comes.
 std::string handlers(const Roots& roots, const std::string& number) {
   auto text = base::read_file(roots.sys / "kernel/irq" / number / "actions");
-  if (!text) return {};
-  while (!text->empty() && text->back() == '\n') text->pop_back();
-  return base::printable(*text, kMostTitle);
+  return text ? base::printable(base::without_newline(*std::move(text)), kMostTitle) : "";
 }
 
 bool is_of_vfio(const std::string& actions) { return actions.find("vfio-") != std::string::npos; }

@@ -67,7 +67,7 @@ Result<std::vector<HostMask>> Irqbalance::read() const {
     auto mask = read_one(name, *possible);
     if (mask)
       masks.push_back(*std::move(mask));
-    else if (mask.error().code != ErrorCode::kGone)
+    else if (!is_gone(mask))
       return unexpected(mask.error());
   }
   return masks;

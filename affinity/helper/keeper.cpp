@@ -9,7 +9,6 @@
 namespace ka::helper {
 namespace {
 
-using base::ErrorCode;
 using policy::CpuSet;
 using policy::plan::HostRecord;
 
@@ -142,7 +141,7 @@ bool Keeper::record(const std::vector<Item>& items) {
 void Keeper::write(const HostMasks& kind, Item& item) {
   const auto done = kind.write(item.mask, item.plan.wanted);
   item.is_written = done.has_value();
-  if (done || done.error().code == ErrorCode::kGone) return;
+  if (done || is_gone(done)) return;
   item.problem = done.error().message;
   if (is_final_for_mask(done.error())) {
     records_.begun.erase(item.key);

@@ -22,18 +22,20 @@ class KernelMaskGuard {
   KernelMaskGuard(const HostMasks& threads, Saved& saved, std::function<bool()> save)
       : threads_(threads), saved_(saved), save_(std::move(save)) {}
 
-  /// Before CPUs change. An error: the masks cannot be read.
+  /// Before CPUs change. An error, which is always kTransient: the masks cannot be read.
   base::Result<void> remember();
   /// The same of the threads that restore() has seen, which costs less.
   base::Result<void> remember_known();
   /// Has what is remembered on disk. False: it is in memory only.
   bool record();
-  /// After they have. What is refused (the thread had only CPUs that are isolated now) is tried
-  /// again with the next call. `has_partitions`: remember_known() will need what it reads.
+  /// After they have. What the kernel refuses, or does in part (the thread had CPUs that are
+  /// isolated now), is tried again with the next call. `has_partitions`: there are partitions
+  /// whose end will need what this reads, for remember_known().
   void restore(bool has_partitions);
 
  private:
   base::Result<void> add(const base::Result<std::vector<HostMask>>& masks);
+  Saved give_back();
 
   const HostMasks& threads_;
   Saved& saved_;

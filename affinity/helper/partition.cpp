@@ -121,7 +121,7 @@ Result<void> PartitionCgroup::remove() const {
     return done;
   }
   const auto inside = threads();
-  if (!inside && inside.error().code == ErrorCode::kGone) return {};
+  if (is_gone(inside)) return {};
   if (!inside) return unexpected(inside.error());
   for (const int tid : *inside) {
     if (auto done = move_out(tid); !done) return done;

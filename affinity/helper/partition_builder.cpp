@@ -189,8 +189,7 @@ Result<void> PartitionBuilder::undo(PartitionRecord& record) {
   const PartitionCgroup partition(tree_, record.cgroup);
   auto done = realtime_.restore(record.scheduling, [](const ThreadKey&) { return false; });
   if (!done) return done;
-  const auto read = guard_.remember();
-  if (!read) return base::fail(ErrorCode::kTransient, read.error().message);
+  if (auto read = guard_.remember(); !read) return read;
   (void)guard_.record();
   done = partition.remove();
   if (done && record.enabled) done = partition.disable();

@@ -19,7 +19,7 @@ constexpr int kMostTries = 5;
 
 /// Another try would fail as well.
 bool is_final_for_partition(const base::Error& error) {
-  return error.code == ErrorCode::kGone || error.code == ErrorCode::kConflict ||
+  return is_gone(error) || error.code == ErrorCode::kConflict ||
          error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kInvalid;
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 
 namespace ka::helper {
+
 /// `name`: "eth0/queues/rx-0".
 std::filesystem::path Queues::file_of(const std::string& name) const {
   return directory_ / name / (direction_ == Direction::kReceive ? "rps_cpus" : "xps_cpus");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.hpp"
+#include "base/newline.hpp"
 #include "base/split.hpp"
 
 namespace ka::helper {
@@ -43,8 +44,7 @@ class Info {
   }
 
   std::uint32_t mask(const char* name) {
-    auto text = read(name).value_or("");
-    while (!text.empty() && text.back() == '\n') text.pop_back();
+    const std::string text = base::without_newline(read(name).value_or(""));
     std::uint32_t value = 0;
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value, kHex);

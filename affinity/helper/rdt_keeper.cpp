@@ -6,6 +6,7 @@
 
 #include "affinity/helper/rdt_facts.hpp"
 #include "affinity/messages/rdt.hpp"
+#include "base/newline.hpp"
 #include "base/text.hpp"
 
 namespace ka::helper {
@@ -300,8 +301,7 @@ bool RdtKeeper::is_ours(const std::string& group) const {
 
 /// With the kernel's own words, where it has any.
 std::string RdtKeeper::explain(const base::Error& error) const {
-  auto status = resctrl_.read("info/last_cmd_status").value_or("");
-  while (!status.empty() && status.back() == '\n') status.pop_back();
+  const auto status = base::without_newline(resctrl_.read("info/last_cmd_status").value_or(""));
   if (error.number == 0 || status.empty() || status == "ok") return error.message;
   return error.message + ": " + base::printable(status, kMostStatus);
 }

@@ -65,7 +65,7 @@ class RecordFile {
   base::Result<Records> load() const {
     const auto text = base::read_regular_file(path_, kMaxRecords);
     auto records = text ? from_text<Records>(*text, boot_id_) : unexpected(text.error());
-    if (!records && records.error().code == base::ErrorCode::kGone) return Records{};
+    if (is_gone(records)) return Records{};
     return records;
   }
 

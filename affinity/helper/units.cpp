@@ -46,7 +46,7 @@ Result<std::vector<HostMask>> Units::read() const {
     auto cpus = read_unit(*mount / unit, *possible);
     if (cpus)
       masks.push_back({unit, unit, *std::move(cpus), {}});
-    else if (cpus.error().code != ErrorCode::kGone)
+    else if (!is_gone(cpus))
       return unexpected(cpus.error());
   }
   if (!masks.empty()) return masks;

@@ -8,7 +8,7 @@ namespace ka::helper {
 /// Not every kernel has it.
 base::Result<std::vector<HostMask>> Workqueues::read() const {
   auto cpus = read_cpus(file_, SetFormat::kMask);
-  if (!cpus && cpus.error().code == base::ErrorCode::kGone) return std::vector<HostMask>{};
+  if (is_gone(cpus)) return std::vector<HostMask>{};
   if (!cpus) return unexpected(cpus.error());
   return std::vector<HostMask>{{"unbound", "unbound workqueues", *std::move(cpus), {}}};
 }

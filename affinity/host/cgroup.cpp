@@ -79,8 +79,7 @@ Result<CgroupFacts> Cgroups::of_task(int tid) const {
 Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const {
   std::filesystem::path with_files = directory;
   auto cpus = read_cpus(with_files, version_);
-  while (!cpus && cpus.error().code == ErrorCode::kGone && with_files != mount_ &&
-         with_files.has_relative_path()) {
+  while (is_gone(cpus) && with_files != mount_ && with_files.has_relative_path()) {
     with_files = with_files.parent_path();
     cpus = read_cpus(with_files, version_);
   }

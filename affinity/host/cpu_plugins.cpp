@@ -51,7 +51,7 @@ bool shows(const base::Mount& mount, const Directory& directory) {
 /// Cannot see is not gone: true where its mounts cannot be read.
 bool may_see(const base::ProcFs& proc, const std::string& process, const Directory& directory) {
   const auto mountinfo = base::read_file(proc.root() / process / "mountinfo", kMaxMountinfo);
-  if (!mountinfo) return mountinfo.error().code != base::ErrorCode::kGone;
+  if (!mountinfo) return !is_gone(mountinfo);
   return std::ranges::any_of(base::parse_mounts(*mountinfo),
                              [&](const base::Mount& mount) { return shows(mount, directory); });
 }
@@ -59,7 +59,7 @@ bool may_see(const base::ProcFs& proc, const std::string& process, const Directo
 /// NRI's socket is root's alone.
 bool may_be_root(const base::ProcFs& proc, const std::string& process) {
   const auto status = base::read_file(proc.root() / process / "status");
-  if (!status) return status.error().code != base::ErrorCode::kGone;
+  if (!status) return !is_gone(status);
   return status->find("\nUid:\t0\t") != std::string::npos;
 }
 

@@ -55,7 +55,7 @@ base::Result<void> CpusetWatch::watch_only(const std::set<std::string>& director
   base::Result<void> result;
   for (const std::string& directory : directories) {
     auto added = add(directory);
-    const bool gone = !added && added.error().code == base::ErrorCode::kGone;
+    const bool gone = is_gone(added);
     if (!added && !gone && result) result = std::move(added);
   }
   return result;

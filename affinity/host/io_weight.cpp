@@ -43,7 +43,7 @@ base::Result<int> parse(std::string_view text) {
 base::Result<int> read_io_weight(const fs::path& directory) {
   const auto text = base::read_file(directory / "io.weight");
   if (text) return parse(*text);
-  if (text.error().code == ErrorCode::kGone) return unexpected(why_none(directory));
+  if (is_gone(text)) return unexpected(why_none(directory));
   return unexpected(text.error());
 }
 

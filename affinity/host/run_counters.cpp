@@ -95,7 +95,7 @@ std::optional<ThreadCounters> thread_counters(const std::filesystem::path& proc,
 
 base::Result<Counters> cpu_counters(const std::filesystem::path& proc) {
   const auto text = base::read_file(proc / "schedstat", kLargest);
-  if (!text && text.error().code != ErrorCode::kGone) return unexpected(text.error());
+  if (!text && !is_gone(text)) return unexpected(text.error());
   Counters counters = text ? parse_schedstat(*text) : Counters{};
   if (counters.empty()) {
     return base::fail(ErrorCode::kUnavailable,

@@ -18,8 +18,7 @@ using policy::ThreadFacts;
 Result<CgroupFacts> read_cgroup(const std::optional<Cgroups>& cgroups, int tid) {
   if (!cgroups) return CgroupFacts{};
   auto facts = cgroups->of_task(tid);
-  const bool has_none = !facts && (facts.error().code == ErrorCode::kGone ||
-                                   facts.error().code == ErrorCode::kNotFound);
+  const bool has_none = !facts && (is_gone(facts) || facts.error().code == ErrorCode::kNotFound);
   return has_none ? CgroupFacts{} : facts;
 }
 
@@ -34,7 +33,7 @@ Result<CgroupFacts> read_cgroup_of_vcpus(const std::optional<Cgroups>& cgroups,
                                          const std::vector<ThreadFacts>& threads) {
   if (vmm.is_domain || !cgroups || cgroups->version() != 1) return of_vmm;
   const auto directory = cgroups->directory_of(any_vcpu(threads, vmm.pid));
-  const bool has_ended = !directory && directory.error().code == ErrorCode::kGone;
+  const bool has_ended = is_gone(directory);
   if (has_ended || (directory && *directory == of_vmm.directory)) return of_vmm;
   return directory ? cgroups->read(*directory) : unexpected(directory.error());
 }

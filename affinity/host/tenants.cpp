@@ -17,7 +17,6 @@ namespace ka::host {
 namespace {
 
 namespace fs = std::filesystem;
-using base::ErrorCode;
 using policy::CpuSet;
 
 std::vector<int> parse_numbers(std::string_view text) {
@@ -83,11 +82,11 @@ void Walk::visit(const fs::path& directory, const CpuSet& above) {
 /// One without files of its own (version 2) has what the one above it has.
 CpuSet Walk::allowed(const fs::path& directory, const CpuSet& above) {
   auto text = base::read_file(directory / base::effective_cpus_file(version_));
-  if (!text && version_ == 1 && text.error().code == ErrorCode::kGone) {
+  if (version_ == 1 && is_gone(text)) {
     text = base::read_file(directory / "cpuset.cpus");
   }
   if (!text) {
-    if (text.error().code != ErrorCode::kGone) record(text.error());
+    if (!is_gone(text)) record(text.error());
     return above;
   }
   ++tenants_.cgroups;
@@ -107,7 +106,7 @@ void Walk::add_threads(const fs::path& directory, const CpuSet& cpus) {
 }
 
 void Walk::record(const base::Error& error) {
-  if (error.code != ErrorCode::kGone) tenants_.unread.push_back(error.message);
+  if (!is_gone(error)) tenants_.unread.push_back(error.message);
 }
 
 }  // namespace

@@ -269,7 +269,7 @@ void place_offline(const std::filesystem::path& system_cpu, Parts& parts) {
 /// "nohz_full". A kernel that was started without nohz_full says "(null)" or a zero byte there.
 base::Result<void> mark_listed(const std::filesystem::path& file, bool Cpu::* mark, Parts& parts) {
   const auto text = base::read_file(file);
-  if (!text && text.error().code == base::ErrorCode::kGone) return {};
+  if (is_gone(text)) return {};
   if (!text) return unexpected(text.error());
   if (text->find("(null)") != std::string::npos || text->starts_with('\0')) return {};
   const auto listed = policy::parse_list<policy::CpuTag>(*text);

@@ -20,7 +20,7 @@ enum class Holder {
 Holder holder_of(const policy::ThreadKey& key, base::ThreadStats& stats) {
   const auto stat = stats.read(key.pid, key.tid);
   if (stat) return stat->start_time == key.start_time ? Holder::kOurs : Holder::kOther;
-  return stat.error().code == ErrorCode::kGone ? Holder::kEnded : Holder::kUnknown;
+  return is_gone(stat) ? Holder::kEnded : Holder::kUnknown;
 }
 
 base::Result<void> write_mask(const policy::plan::Write& write, AffinityCalls& calls) {

@@ -110,7 +110,7 @@ Result<void> check_event(const policy::ledger::Event& event, const policy::Topol
 Result<policy::ProcessId> vmm_named(const vmm::Roots& roots, int pid) {
   if (pid <= 0) return fail(ErrorCode::kInvalid, process_name(pid) + " is not a VMM");
   const auto examined = vmm::examine(roots, pid, vmm::Word::kOperator);
-  if (!examined && examined.error().code == ErrorCode::kGone) {
+  if (is_gone(examined)) {
     return fail(ErrorCode::kInvalid, process_name(pid) + " does not exist");
   }
   if (!examined) {

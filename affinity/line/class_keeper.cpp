@@ -14,12 +14,12 @@ using base::Result;
 using policy::ThreadKey;
 
 bool is_final_for_class(const base::Error& error) {
-  return error.code != ErrorCode::kTransient && error.code != ErrorCode::kGone;
+  return error.code != ErrorCode::kTransient && !is_gone(error);
 }
 
 /// There is no weight, as opposed to one that cannot be read.
 bool has_none(const base::Error& error) {
-  return error.code == ErrorCode::kGone || error.code == ErrorCode::kUnavailable;
+  return is_gone(error) || error.code == ErrorCode::kUnavailable;
 }
 
 /// The thread ended during the write, and its number may be another one's by now: that one gets
@@ -38,7 +38,7 @@ Result<void> write_nice(const ClassWriters& writers, const ThreadKey& key, int b
   if (auto done = writers.calls.set_nice(tid, value); !done) return done;
   const auto stat = writers.stats.read(pid, tid);
   if (stat && stat->start_time == start_time) return {};
-  if (stat || stat.error().code == ErrorCode::kGone) return revert(writers, tid, before, value);
+  if (stat || is_gone(stat)) return revert(writers, tid, before, value);
   return base::fail(ErrorCode::kTransient, "cannot verify the thread's identity");
 }
 
@@ -75,7 +75,7 @@ void ClassKeeper::observe(AffinityCalls& calls, const std::vector<policy::Thread
 void ClassKeeper::read_nices(AffinityCalls& calls) {
   for (const Vcpu& vcpu : vcpus_) {
     const auto nice = calls.nice(vcpu.key.tid);
-    if (!nice && nice.error().code == ErrorCode::kGone) continue;
+    if (is_gone(nice)) continue;
     NiceView view{.key = vcpu.key, .vcpu = vcpu.index, .wanted = {}, .actual = {}, .problem = {}};
     if (nice) view.actual = *nice;
     view_.nice.push_back(std::move(view));
@@ -215,7 +215,7 @@ void ClassKeeper::fail(const std::string& name, std::string& problem, const base
   problem = error.message;
   if (!is_final_for_class(error)) {
     unanswered_ = true;
-    writes.failed += error.code == ErrorCode::kGone ? 0 : 1;
+    writes.failed += is_gone(error) ? 0 : 1;
     return;
   }
   refused_[name] = error.message;
@@ -237,7 +237,7 @@ ClassWrites ClassKeeper::give_back(const ClassWriters& writers) {
 /// True: nothing of ours is there any more, or it is the kernel's last word.
 bool ClassKeeper::is_done(const Result<void>& done, const std::string& name, ClassWrites& writes) {
   if (done) ++writes.done;
-  if (done || done.error().code == ErrorCode::kGone) return true;
+  if (done || is_gone(done)) return true;
   std::string ignored;
   fail(name, ignored, done.error(), writes);
   return is_final_for_class(done.error());
@@ -247,7 +247,7 @@ bool ClassKeeper::give_back(const ClassWriters& writers, const HeldNice& held,
                             ClassWrites& writes) {
   const auto& [key, theirs, ours] = held.saved;
   const auto now = writers.calls.nice(key.tid);
-  if (!now && now.error().code != ErrorCode::kGone) {
+  if (!now && !is_gone(now)) {
     unanswered_ = true;
     return false;
   }

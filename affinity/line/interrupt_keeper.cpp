@@ -149,9 +149,9 @@ bool InterruptKeeper::send(const vmm::Roots& roots, InterruptView& view, Interru
 
 void InterruptKeeper::fail(InterruptView& view, const base::Error& error, InterruptWrites& writes) {
   view.problem = error.message;
-  if (error.code == ErrorCode::kGone || !is_final_for_interrupt(error)) {
+  if (is_gone(error) || !is_final_for_interrupt(error)) {
     unanswered_ = true;
-    writes.failed += error.code == ErrorCode::kGone ? 0 : 1;
+    writes.failed += is_gone(error) ? 0 : 1;
     return;
   }
   view.managed = false;

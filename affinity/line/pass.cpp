@@ -93,7 +93,7 @@ base::Result<void> Pass::observe_fully(Sandbox& sandbox) {
   base::Result<void> seen;
   for (int attempt = 0; attempt < kMaxReads; ++attempt) {
     seen = sandbox.observe(node_.probe(stats_), node_.pod_of(sandbox), cgroup_mode(node_, sandbox));
-    const bool is_gone = !seen && seen.error().code == ErrorCode::kGone;
+    const bool is_gone = base::is_gone(seen);
     if (is_gone || sandbox.trouble().empty()) break;
   }
   return seen;
@@ -111,7 +111,7 @@ void Pass::report_trouble(const Sandbox& sandbox, bool was_seen) {
 
 /// A zombie, or another process with its pid, would have returned more than "no such file".
 bool has_ended(const Node& node, const Sandbox& sandbox, const base::Error& error) {
-  if (error.code != ErrorCode::kGone) return false;
+  if (!is_gone(error)) return false;
   const auto& vmm = node.pod_of(sandbox).vmm;
   return error.number == 0 || !vmm || !node.calls.exists(vmm->pid, vmm->pid);
 }

@@ -137,7 +137,7 @@ void Sandbox::read_masks(const ProbeContext& context, const PodRecord& pod,
   threads_.reserve(seen_.threads.size());
   for (const auto& facts : seen_.threads) {
     auto actual = read_mask(context.calls, facts.key);
-    if (!actual && actual.error().code == base::ErrorCode::kGone) continue;
+    if (is_gone(actual)) continue;
     threads_.push_back(read_thread(facts, std::move(actual), before));
   }
 }
@@ -165,7 +165,7 @@ base::Result<CpuSet> Sandbox::read_mask(AffinityCalls& calls, const policy::Thre
   const bool was_read = std::ranges::find(seen_.unread, key) == seen_.unread.end();
   if (!was_read) return base::fail(base::ErrorCode::kTransient, seen_.trouble);
   auto mask = calls.get(key.tid);
-  const bool is_said_gone = !mask && mask.error().code == base::ErrorCode::kGone;
+  const bool is_said_gone = is_gone(mask);
   if (!is_said_gone || !calls.exists(key.pid, key.tid)) return mask;
   return base::fail(base::ErrorCode::kTransient, mask.error().message);
 }

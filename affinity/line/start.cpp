@@ -40,7 +40,7 @@ bool Line::is_adoptable(const policy::ledger::PodRecord& pod) const {
   const auto now = vmm::examine(node_.roots, pod.vmm->pid,
                                 by_person ? vmm::Word::kOperator : vmm::Word::kRuntime);
   const bool is_there = node_.calls.exists(pod.vmm->pid, pod.vmm->pid);
-  if (!now && (now.error().code != base::ErrorCode::kGone || is_there)) return true;
+  if (!now && (!is_gone(now) || is_there)) return true;
   const bool is_same = now && now->id == *pod.vmm;
   if (is_same && (now->is_vmm || vmm::is_shim_of(node_.roots, *pod.vmm, pod.id))) return true;
   node_.board.notify(NotificationKind::kSandboxEnded, pod.id,

@@ -12,7 +12,7 @@ namespace ka::managed {
 namespace {
 
 base::Result<std::optional<AllowedSets>> absent_or(const base::Error& error) {
-  if (error.code == base::ErrorCode::kGone) return std::nullopt;
+  if (is_gone(error)) return std::nullopt;
   return unexpected(error);
 }
 
@@ -41,7 +41,7 @@ bool Cpusets::is_running(const std::string& cgroup, const std::string& container
   const auto path = directory(cgroup, container);
   if (path.empty()) return false;
   const auto events = base::read_file(path / "cgroup.events");
-  if (!events) return events.error().code != base::ErrorCode::kGone;
+  if (!events) return !is_gone(events);
   return events->find("populated 1") != std::string::npos;
 }
 

@@ -164,9 +164,9 @@ base::Result<std::vector<Saved>> from_text(std::string_view text, const std::str
 
 base::Result<std::vector<Saved>> AllocationFile::load() {
   const auto text = base::read_regular_file(path_, kMaxFile);
-  if (!text && text.error().code == ErrorCode::kGone) return std::vector<Saved>{};
+  if (is_gone(text)) return std::vector<Saved>{};
   auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
-  if (!saved && saved.error().code == ErrorCode::kGone) return std::vector<Saved>{};
+  if (is_gone(saved)) return std::vector<Saved>{};
   if (!saved && saved.error().code == ErrorCode::kInvalid) {
     std::error_code ignored;
     std::filesystem::rename(path_, path_.string() + ".unreadable", ignored);

@@ -110,7 +110,7 @@ bool MemoryWorker::observe(const MemoryJob& job, board::MemoryView& view,
   if (!is_same(job) || cancelled()) return false;
   if (!memory) {
     view.problem = memory.error().message;
-    return memory.error().code != base::ErrorCode::kGone;
+    return !is_gone(memory);
   }
   view.facts = std::move(memory->facts);
   view.plan = policy::plan::plan_memory(*job.topology, job.mems, view.facts);
@@ -137,7 +137,7 @@ void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
     const auto began = clock_.now();
     if (!is_same(job)) return;
     if (const auto done = mover.step(size); !done) {
-      if (done.error().code == base::ErrorCode::kGone) return;
+      if (is_gone(done)) return;
       view.problem = "cannot be moved: " + done.error().message;
       break;
     }

@@ -130,12 +130,12 @@ void Store::load_one(const std::string& name, Loaded& loaded) {
     written_[saved->pod.id] = std::hash<std::string>{}(*text);
     move_to_own_name(name, saved->pod.id);
     loaded.pods.push_back(std::move(*saved));
-  } else if (text && saved.error().code == ErrorCode::kGone) {
+  } else if (text && is_gone(saved)) {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
   } else if (saved.error().code == ErrorCode::kInvalid) {
     set_aside(name, saved.error().message);
-  } else if (saved.error().code != ErrorCode::kGone) {
+  } else if (!is_gone(saved)) {
     lose({path, pod, saved.error().message, false});
   }
 }

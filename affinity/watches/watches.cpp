@@ -121,7 +121,7 @@ void Watches::watch_exit(const std::string& id, Watch& watch) {
   const bool is_other = now && *now != vmm;
   if (ended || is_other)
     return boost::asio::post(io_, [this, id, vmm] { line_.vmm_ended(id, vmm); });
-  if (!now && now.error().code != base::ErrorCode::kGone) return;
+  if (!now && !is_gone(now)) return;
   watch.exit.assign(process.release());
   watch.exit.async_wait(boost::asio::posix::descriptor_base::wait_read,
                         [this, id, vmm](const error_code& error) {

@@ -47,7 +47,7 @@ inline constexpr ClassRefusal kClassRefusals[] = {ClassRefusal::kNotAllowed, Cla
 /// "not-allowed", "unknown", ...: stable names for machines.
 std::string_view refusal_name(ClassRefusal refusal);
 
-/// A class that a pod asks for, for one of its containers.
+/// A class that a pod requests for one of its containers, or that its grade brings.
 struct RequestedClass {
   std::string container;  ///< id
   ClassKind kind = ClassKind::kScheduling;

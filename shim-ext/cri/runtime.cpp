@@ -111,7 +111,7 @@ Result<void> Runtime::start_container(const std::string& id) const {
 Result<void> Runtime::remove_pod(const std::string& id) const {
   for (const char* method : {"RuntimeService/StopPodSandbox", "RuntimeService/RemovePodSandbox"}) {
     const auto answer = call(method, encode_id(id));
-    if (!answer && answer.error().code != ErrorCode::kGone) return unexpected(answer.error());
+    if (!answer && !is_gone(answer)) return unexpected(answer.error());
   }
   return {};
 }

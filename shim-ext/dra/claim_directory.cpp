@@ -83,7 +83,7 @@ Result<policy::ledger::PreparedClaim> read_claim(int directory, const std::strin
 Result<void> ClaimDirectory::read() {
   const auto directory = open_trusted(path_);
   if (!directory) {
-    if (directory.error().code == ErrorCode::kGone) files_.clear();
+    if (is_gone(directory)) files_.clear();
     return unexpected(directory.error());
   }
   const auto names = base::list_directory(path_);

@@ -8,7 +8,6 @@
 namespace ka::dra {
 namespace {
 
-using base::ErrorCode;
 using policy::ledger::PreparedSeen;
 
 constexpr auto kSource = policy::ledger::Source::kDra;
@@ -54,7 +53,7 @@ std::optional<PreparedSeen> DraSource::poll() {
   const bool was_watched = watched_;
   if (!watched_) watched_ = inotify_.watch_nearest(path_);
   const auto read = directory_.read();
-  const bool is_gone = !read && read.error().code == ErrorCode::kGone;
+  const bool is_gone = base::is_gone(read);
   is_absent_ = is_gone && !was_watched;
   if (is_gone) watched_ = false;
   record_problems();
@@ -77,7 +76,7 @@ void DraSource::record_problems() {
 
 /// A node without the directory has no such source.
 void DraSource::set_status(const base::Result<void>& read, const PreparedSeen& seen) {
-  if (!read && read.error().code == ErrorCode::kGone && !last_) return;
+  if (is_gone(read) && !last_) return;
   if (!read) return node_.set_status(kSource, {false, read.error().message});
   if (problems_.empty()) return node_.set_status(kSource, {true, describe(seen)});
   node_.set_status(kSource, {false, describe(seen) + "; not used: " + problems_.front()});

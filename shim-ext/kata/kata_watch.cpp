@@ -70,7 +70,7 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
   inotify_.watch_nearest(folder);  // Kata makes it with the first sandbox
   std::vector<std::string> fresh;
   const auto names = base::list_directory(folder);
-  if (!names && names.error().code != base::ErrorCode::kGone) keep(rust, there, names.error());
+  if (!names && !is_gone(names)) keep(rust, there, names.error());
   for (const std::string& id : names.value_or(std::vector<std::string>{})) {
     if (!base::is_id(id)) continue;
     std::error_code failed;

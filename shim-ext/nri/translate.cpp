@@ -300,7 +300,7 @@ std::vector<policy::ledger::Event> Translator::poll() {
 
 std::optional<policy::ledger::EventBody> Translator::poll(const std::string& id, Pod& known) const {
   const auto process = probe_(known.pid, known.origin);
-  if (!process && process.error().code != base::ErrorCode::kGone) return std::nullopt;
+  if (!process && !is_gone(process)) return std::nullopt;
   if (!process || process->id != known.process.id) return policy::ledger::PodGone{id};
   if (!process->is_vmm) return std::nullopt;
   known.process = *process;

@@ -105,7 +105,7 @@ void PodResourcesSource::record(base::Result<ResourcesSeen> seen) {
 /// holds.
 void PodResourcesSource::record_error(const base::Error& error) {
   if (error.code == ErrorCode::kTransient && up_) return;
-  if (error.code == ErrorCode::kGone && !up_) return;
+  if (is_gone(error) && !up_) return;
   node_.set_status(kSource, {false, error.message});
   if (std::exchange(logged_, error.message) == error.message) return;
   log_.warning("cannot ask kubelet for its assignments", {{"reason", error.message}});

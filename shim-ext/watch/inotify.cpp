@@ -35,7 +35,7 @@ bool Inotify::watch_nearest(const std::filesystem::path& directory) {
   for (std::filesystem::path at = directory; !at.empty(); at = at.parent_path()) {
     const auto watched = watch(at);
     if (watched) return at == directory;
-    if (watched.error().code != base::ErrorCode::kGone || at == at.root_path()) return false;
+    if (!is_gone(watched) || at == at.root_path()) return false;
   }
   return false;
 }

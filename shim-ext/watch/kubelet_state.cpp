@@ -193,7 +193,7 @@ base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
 base::Result<bool> is_policy_static(const std::filesystem::path& file) {
   if (file.empty()) return false;
   const auto text = base::read_regular_file(file, kMaxKubeletState);
-  if (!text && text.error().code == base::ErrorCode::kGone) return false;
+  if (is_gone(text)) return false;
   const auto state = text ? parse_kubelet_state(*text) : unexpected(text.error());
   if (!state) return unexpected(state.error());
   return state->policy == "static";

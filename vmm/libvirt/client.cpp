@@ -19,7 +19,6 @@
 namespace ka::libvirt {
 namespace {
 
-using base::ErrorCode;
 using base::Result;
 
 /// How long the end waits for the thread before it leaves it to itself.
@@ -260,7 +259,7 @@ Result<DomainSeen> Client::Worker::see(const std::string& name) {
   const DomainRef domain = lookup(name);
   if (!domain) {
     base::Error error = library_.error(name);
-    if (error.code == ErrorCode::kGone) return seen;
+    if (is_gone(error)) return seen;
     return unexpected(std::move(error));
   }
   char uuid[VIR_UUID_STRING_BUFLEN] = {};
@@ -279,7 +278,7 @@ Result<DomainSeen> Client::Worker::see(const std::string& name) {
 
 void Client::Worker::carry_out(const std::string& name, const Order& order, Work& work) {
   const auto done = obey(order);
-  if (!done && done.error().code == ErrorCode::kGone) return;  // due when it runs again
+  if (is_gone(done)) return;  // due when it runs again
   const auto failure = done ? std::nullopt : std::optional(done.error());
   const bool is_news = done ? *done > 0 || work.failure : work.failure != failure;
   work.failure = failure;

@@ -68,7 +68,7 @@ Result<int> Numatune::write(const MemoryOrder& order, Scope scope) const {
   if (library_.domain_set_numa_parameters(domain_, &parameter, 1, flags_of(scope)) == 0) return 1;
   base::Error error = library_.error("virDomainSetNumaParameters " + text);
   // The same code as for a domain that does not run; this one does, and cannot (no cpuset cgroup).
-  if (error.code == ErrorCode::kGone) error.code = ErrorCode::kTransient;
+  if (is_gone(error)) error.code = ErrorCode::kTransient;
   return unexpected(std::move(error));
 }
 

@@ -47,7 +47,7 @@ base::Result<OpenFds> read_fds(const std::filesystem::path& proc, int pid) {
   OpenFds fds;
   for (const int number : *numbers) {
     const auto target = base::read_link(path + '/' + std::to_string(number));
-    if (!target && target.error().code != base::ErrorCode::kGone) {
+    if (!target && !is_gone(target)) {
       return unexpected(target.error());
     }
     if (target) add_fd(fds, number, *target);

@@ -28,7 +28,7 @@ void add(SeenProcess& process, base::ThreadStat&& stat) {
 
 /// "No such file" is believed where the kernel knows no such thread either.
 bool has_ended(const base::Error& error, int pid, int tid) {
-  if (error.code != base::ErrorCode::kGone) return false;
+  if (!is_gone(error)) return false;
   return ::syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH;
 }
 
@@ -58,7 +58,7 @@ base::Result<SeenProcess> read_process(base::ThreadStats& stats, int pid) {
   }
   const std::string name = "process " + std::to_string(pid);
   if (is_unread(process, pid)) {
-    if (process.why_unread.code == base::ErrorCode::kGone) {
+    if (is_gone(process.why_unread)) {
       return base::fail(base::ErrorCode::kTransient, name + " exists and cannot be read");
     }
     return unexpected(process.why_unread);

@@ -92,7 +92,7 @@ Result<std::vector<CriPods::Bound>> CriPods::bound_containers() const {
   for (const cri::Container& one : *containers) {
     if (!one.is_live) continue;
     const auto resources = runtime_.resources_of(one.id);
-    if (!resources && resources.error().code == ErrorCode::kGone) continue;
+    if (is_gone(resources)) continue;
     if (!resources) return unexpected(resources.error());
     const auto& cpus = resources->cpus;
     if (cpus.empty() || online_.subset_of(cpus)) continue;

@@ -60,7 +60,7 @@ bool is_momentary(const Words& words) {
 /// each of its containers too.
 Result<std::string> shim_of(const fs::path& directory, const std::string& sandbox) {
   auto shim = base::read_file(directory / "shim-binary-path");
-  if (shim || shim.error().code != ErrorCode::kGone || !base::is_id(sandbox)) return shim;
+  if (shim || !is_gone(shim) || !base::is_id(sandbox)) return shim;
   return base::read_file(directory.parent_path() / sandbox / "shim-binary-path");
 }
 
@@ -176,7 +176,7 @@ void Reader::add_threads(int pid, const Membership& member, const Vcpus& vcpus,
                          std::vector<ThreadSeen>& threads, int& unread) const {
   const auto tids = procfs_.threads(pid);
   if (!tids) {
-    unread += tids.error().code == ErrorCode::kGone ? 0 : 1;
+    unread += is_gone(tids) ? 0 : 1;
     return;
   }
   const auto creator = std::ranges::find_if(*tids, [&](int tid) { return vcpus.contains(tid); });
@@ -184,7 +184,7 @@ void Reader::add_threads(int pid, const Membership& member, const Vcpus& vcpus,
   for (const int tid : *tids) {
     const auto cpus = read_mask_(tid);
     if (!cpus) {
-      unread += cpus.error().code == ErrorCode::kGone ? 0 : 1;
+      unread += is_gone(cpus) ? 0 : 1;
       continue;
     }
     const bool is_vcpu = is_vmm && vcpus.at(*creator).contains(tid);

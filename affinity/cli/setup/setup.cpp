@@ -37,7 +37,7 @@ bool is_ours(const std::string& text) { return text.starts_with(kMark); }
 /// The content of `file`, empty where it does not exist.
 Result<std::string> read_present(const fs::path& file) {
   auto text = base::read_file(file);
-  if (!text && text.error().code == ErrorCode::kGone) return std::string();
+  if (is_gone(text)) return std::string();
   return text;
 }
 
@@ -185,7 +185,7 @@ void note_hidden(const fs::path& root, SetupPlan& plan) {
 /// Handlers decide which Kata a file belongs to.
 void note_containerd(const fs::path& root, SetupPlan& plan) {
   const auto containerd = config::read_containerd(root);
-  if (containerd || containerd.error().code == ErrorCode::kGone) return;
+  if (containerd || is_gone(containerd)) return;
   plan.notes.push_back("containerd's handlers are unknown: " + containerd.error().message);
 }
 

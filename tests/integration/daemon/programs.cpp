@@ -16,6 +16,7 @@
 
 #include "base/fd.hpp"
 #include "base/files.hpp"
+#include "base/newline.hpp"
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 
@@ -174,9 +175,8 @@ std::vector<std::pair<std::string, int>> Vm::threads() const {
   std::vector<std::pair<std::string, int>> threads;
   const fs::path tasks = "/proc/" + std::to_string(pid()) + "/task";
   for (const int tid : base::list_numbers(tasks).value_or(std::vector<int>{})) {
-    std::string name = read_text(tasks / std::to_string(tid) / "comm");
-    while (!name.empty() && name.back() == '\n') name.pop_back();
-    threads.emplace_back(name, tid);
+    threads.emplace_back(base::without_newline(read_text(tasks / std::to_string(tid) / "comm")),
+                         tid);
   }
   return threads;
 }

@@ -13,7 +13,7 @@ TEST_CASE("masks that the kernel overwrites with a partition are given back, als
   PartitionScene scene;
   struct Killed {};
   auto& threads = scene.kernel_threads;
-  threads.masks = {{"89 276", {4, 5, 6, 7}}, {"95 293", {1}}, {"99 1", {2}}};
+  threads.masks = {{"89 276", {4, 5, 6, 7}}, {"95 293", {1}}, {"99 1", {2}}, {"101 1", {2, 4}}};
   bool is_killed = false;
   scene.tree.before_write = [&](const std::string& path) {
     if (path != std::string(kOfOne) + "/cpuset.cpus.partition") return;
@@ -26,6 +26,8 @@ TEST_CASE("masks that the kernel overwrites with a partition are given back, als
   CHECK(threads.masks["89 276"] == CpuSet{4, 5, 6, 7});
   CHECK(threads.masks["95 293"] == CpuSet{1});
   CHECK(threads.masks["99 1"] == CpuSet{0, 1, 4, 5, 6, 7});
+  CHECK(threads.masks["101 1"] == CpuSet{4});
+  scene.keeper->check();
   is_killed = GENERATE(false, true);
   try {
     scene.keep({});
@@ -38,13 +40,14 @@ TEST_CASE("masks that the kernel overwrites with a partition are given back, als
   CHECK(threads.masks["89 276"] == CpuSet{4, 5, 6, 7});
   CHECK(threads.masks["95 293"] == CpuSet{1});
   CHECK(threads.masks["99 1"] == CpuSet{2});
+  CHECK(threads.masks["101 1"] == CpuSet{2, 4});
   CHECK(scene.is_as_before());
 }
 
 TEST_CASE("masks that others have changed since are as they left them after a VMM's end") {
   PartitionScene scene;
   auto& threads = scene.kernel_threads;
-  threads.masks = {{"89 276", {4, 5, 6, 7}}};
+  threads.masks = {{"89 276", {1, 6}}};
   scene.tree.before_write = [&](const std::string& path) {
     if (path != std::string(kOfOne) + "/cpuset.cpus.partition") return;
     threads.overwrite(threads.allowed.size() == 8 ? CpuSet{0, 1, 6} : CpuSet::range(0, 7));
