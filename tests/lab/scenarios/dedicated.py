@@ -5,6 +5,7 @@
 # lab core: yes
 
 import subprocess
+import sys
 
 from lab import check, product
 from lab.expect import expect_dedicated, expect_floating, expect_housekeeping, expect_inside, expect_vcpus
@@ -12,7 +13,9 @@ from lab.pods import VmPod
 from lab.product import Daemon
 from lab.vm import Vms, VmSpec
 
-TURNS = 100
+TURNS = 2000
+# Each is a wakeup. A CPU has about 250 of its own a second: the turns have to outnumber those by far.
+PROGRAM = f"import time\nfor _ in range({TURNS}): time.sleep(0.001)"
 
 
 def interrupted(cpu: int) -> dict:
@@ -22,7 +25,7 @@ def interrupted(cpu: int) -> dict:
 def expect_interruptions_counted(cpu: int, quiet: int) -> None:
     """Others take their turns on one CPU of two that have dedicated vCPUs: by the kernel's counters, on that one."""
     before, elsewhere = interrupted(cpu), interrupted(quiet)
-    subprocess.run(["taskset", "-c", str(cpu), "sh", "-c", f"for i in $(seq {TURNS}); do sleep 0.02; done"], check=True)
+    subprocess.run(["taskset", "-c", str(cpu), sys.executable, "-c", PROGRAM], check=True)
     slices = interrupted(cpu)["slices"] - before["slices"]
     others = interrupted(quiet)["slices"] - elsewhere["slices"]
     print(f"interruptions counted: {slices} by {TURNS} turns of another program, {others} on a CPU without one")
