@@ -169,6 +169,7 @@ json::value guest_to_json(const board::GuestView* guest) {
   object["kernel_threads_moved"] = guest->report->kernel_threads_moved;
   object["kernel_threads_stuck"] = guest->report->kernel_threads_stuck;
   object["services_moved"] = guest->report->services_moved;
+  object["idle"] = policy::guest_idle_name(guest->report->idle);
   return object;
 }
 

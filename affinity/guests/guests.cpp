@@ -212,6 +212,7 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
                                guest.record.boot.may_grow(static_cast<int>(view.vcpus.size())));
   // A vCPU without a known id cannot be placed, and guessing would be worse than waiting.
   if (spec.vcpus.size() != view.plan.vcpus.size()) return;
+  spec.halt_poll = view.grade && view.grade->in_force() == policy::plan::Grade::kRealtime;
   if (gives_back) spec = {.move_interrupts = false, .release = true};
   guest_view.spec = std::move(spec);
   if (GuestPeer* peer = guest.peer()) return peer->place(planned);

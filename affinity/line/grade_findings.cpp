@@ -63,6 +63,30 @@ void collect_power(const SandboxView& view, VerifyReport& report) {
                                      "low-power"));
 }
 
+const char* why_halting(policy::GuestIdle idle) {
+  switch (idle) {
+    case policy::GuestIdle::kNoDriver:
+      return "the guest was booted without cpuidle-haltpoll";
+    case policy::GuestIdle::kOtherDriver:
+      return "the guest has another cpuidle driver";
+    case policy::GuestIdle::kRefused:
+      return "the guest's kernel refuses it";
+    default:
+      return "the guest agent has not enabled it";
+  }
+}
+
+/// Where the guest has our agent.
+void collect_idle(const SandboxView& view, VerifyReport& report) {
+  if (view.grade->in_force() != policy::plan::Grade::kRealtime) return;
+  if (view.guest == nullptr || !view.guest->current || !view.guest->report) return;
+  const policy::GuestIdle idle = view.guest->report->idle;
+  if (idle == policy::GuestIdle::kPolling) return;
+  report.findings.push_back(
+      of_grade(Severity::kNote, view.pod.id,
+               std::string("its idle vCPUs halt at once: ") + why_halting(idle), "no-halt-poll"));
+}
+
 /// Where there can be no partition a sandbox is quiet without, and never realtime.
 void collect_partition(const SandboxView& view, VerifyReport& report) {
   const std::string& not_realtime = view.grade->not_realtime;
@@ -94,6 +118,7 @@ void collect_grade(const SandboxView& view, VerifyReport& report) {
   if (grade.obstacle) return collect_not_quiet(view, *grade.obstacle, report);
   collect_partition(view, report);
   collect_power(view, report);
+  collect_idle(view, report);
 }
 
 void collect_realtime_limits(const SandboxView& view, const host::RealtimeLimits& limits,

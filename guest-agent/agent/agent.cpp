@@ -31,6 +31,7 @@ Agent::Agent(const Roots& roots, const Calls& calls)
       cpu_reader_(roots),
       containers_(roots, calls),
       system_tasks_(roots, calls),
+      halt_polling_(roots),
       meter_(roots.proc) {
   report_.cpus = cpu_reader_.read();
   report_.common = online();
@@ -48,6 +49,7 @@ policy::GuestCpuSet Agent::online() const {
 const policy::GuestReport& Agent::apply(policy::GuestSpec spec) {
   stale_.mark_if(ids_of(spec) != ids_of(spec_), Stale::kTree);
   stale_.mark_if(spec.move_interrupts != spec_.move_interrupts, Stale::kSystem);
+  stale_.mark_if(spec.halt_poll != spec_.halt_poll, Stale::kSystem);
   spec_ = std::move(spec);
   requested_ = true;
   run();
@@ -138,8 +140,7 @@ void Agent::keep_processes(policy::GuestReport& report) const {
 bool Agent::run_background() {
   if (stale_.clear(Stale::kNotice)) write_notice();
   if (requested_ && stale_.clear(Stale::kSystem)) {
-    system_tasks_.begin(hierarchy_, report_.common, online(), spec_.move_interrupts);
-    calls_.set_affinity(::getpid(), report_.common);
+    begin_system();
     return true;
   }
   const bool placing = system_tasks_.is_placing();
@@ -155,6 +156,14 @@ bool Agent::run_background() {
   }
   publish(std::move(report));
   return placing;
+}
+
+void Agent::begin_system() {
+  system_tasks_.begin(hierarchy_, report_.common, online(), spec_.move_interrupts);
+  calls_.set_affinity(::getpid(), report_.common);
+  policy::GuestReport report = report_;
+  report.idle = halt_polling_.poll(spec_.halt_poll);
+  publish(std::move(report));
 }
 
 /// A container is unknown until the host names it, even if a hook has reported it.

@@ -12,6 +12,7 @@
 
 #include "guest-agent/agent/containers.hpp"
 #include "guest-agent/agent/cpus.hpp"
+#include "guest-agent/agent/halt_polling.hpp"
 #include "guest-agent/agent/hierarchy.hpp"
 #include "guest-agent/agent/kernel.hpp"
 #include "guest-agent/agent/latency_meter.hpp"
@@ -40,7 +41,8 @@ class Agent {
   /// nothing, and most likely was the agent's own.
   bool has_given(const std::vector<std::filesystem::path>& cgroups) const;
   /// Does a part of the background work: writes cpus.json for workloads, moves interrupts, kernel
-  /// threads and kata-agent to their CPUs, reads containers' processes for status.
+  /// threads and kata-agent to their CPUs, lets idle CPUs poll, reads containers' processes for
+  /// status.
   /// True: there is more to do; call again after requests that have arrived meanwhile have been
   /// answered.
   bool run_background();
@@ -64,6 +66,7 @@ class Agent {
   void walk_tree();
   void keep_processes(policy::GuestReport& report) const;
   void release(policy::GuestReport& report);
+  void begin_system();
   void publish(policy::GuestReport report);
   void write_notice() const;
   policy::GuestCpuSet online() const;
@@ -73,6 +76,7 @@ class Agent {
   CpuReader cpu_reader_;
   Containers containers_;
   SystemTasks system_tasks_;
+  HaltPolling halt_polling_;
   LatencyMeter meter_;
   Hierarchy hierarchy_;
   Tree tree_;

@@ -229,6 +229,8 @@ bool read_report_field(const Field& field, GuestReport& report) {
       return read(field, report.kernel_threads_stuck);
     case 9:
       return read(field, report.services_moved);
+    case 10:
+      return read_enum(field, report.idle, GuestIdle::kRefused);
     default:
       return true;
   }
@@ -267,6 +269,8 @@ std::optional<GuestSpec> decode_spec(std::string_view bytes) {
         return read(field, spec.move_interrupts);
       case 4:
         return read(field, spec.release);
+      case 5:
+        return read(field, spec.halt_poll);
       default:
         return true;
     }

@@ -99,6 +99,7 @@ std::string encode(const GuestSpec& spec) {
   for (const GuestContainer& container : spec.containers) out.message(2, encode(container));
   out.number(3, spec.move_interrupts ? 1 : 0);
   out.number(4, spec.release ? 1 : 0);
+  out.number(5, spec.halt_poll ? 1 : 0);
   return out.release();
 }
 
@@ -113,6 +114,7 @@ std::string encode(const GuestReport& report) {
   out.number(7, number_of(report.kernel_threads_moved));
   out.number(8, number_of(report.kernel_threads_stuck));
   out.number(9, report.services_moved ? 1 : 0);
+  out.number(10, static_cast<std::uint64_t>(report.idle));
   return out.release();
 }
 

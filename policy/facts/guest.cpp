@@ -53,4 +53,20 @@ std::string_view guest_problem_name(GuestProblem problem) {
   return "";
 }
 
+std::string_view guest_idle_name(GuestIdle idle) {
+  switch (idle) {
+    case GuestIdle::kAsBefore:
+      return "as-before";
+    case GuestIdle::kPolling:
+      return "polling";
+    case GuestIdle::kNoDriver:
+      return "no-driver";
+    case GuestIdle::kOtherDriver:
+      return "other-driver";
+    case GuestIdle::kRefused:
+      return "refused";
+  }
+  return "as-before";
+}
+
 }  // namespace ka::policy

@@ -60,6 +60,7 @@ struct GuestSpec {
   std::vector<GuestVcpu> vcpus;            ///< by hardware id
   std::vector<GuestContainer> containers;  ///< by id
   bool move_interrupts = true;             ///< off the vCPUs that are not in common
+  bool halt_poll = false;                  ///< idle vCPUs poll for a while before they halt
   bool release = false;                    ///< undo everything
 
   bool operator==(const GuestSpec&) const = default;
@@ -139,6 +140,18 @@ struct GuestContainerState {
   bool operator==(const GuestContainerState&) const = default;
 };
 
+/// What the guest's idle vCPUs do before they halt.
+enum class GuestIdle {
+  kAsBefore,     ///< what they did without us
+  kPolling,      ///< they poll for a while (the cpuidle driver "haltpoll")
+  kNoDriver,     ///< as before: the guest was booted without that driver
+  kOtherDriver,  ///< as before: another driver of cpuidle is in use
+  kRefused       ///< as before: the guest's kernel does not let the driver poll
+};
+
+/// "as-before", "polling", "no-driver", "other-driver", "refused".
+std::string_view guest_idle_name(GuestIdle idle);
+
 struct GuestReport {
   std::uint64_t generation = 0;  ///< another one whenever anything below changed
   std::vector<GuestCpu> cpus;    ///< by number
@@ -149,6 +162,7 @@ struct GuestReport {
   int kernel_threads_moved = 0;
   int kernel_threads_stuck = 0;
   bool services_moved = false;  ///< kata-agent is off the vCPUs that are not in common
+  GuestIdle idle = GuestIdle::kAsBefore;
 
   bool operator==(const GuestReport&) const = default;
 };

@@ -64,13 +64,14 @@ std::string guest_doubt_words(const json::value& container) {
   return cpus.empty() ? text : text + ", kata-agent was asked for CPUs " + cpus;
 }
 
-/// "  guest: vsock://3:1031, kata-affinity-agent 0.1.0"
+/// "  guest: vsock://3:1031, kata-affinity-agent 0.1.0, idle vCPUs poll"
 std::string guest_line(const json::value& sandbox) {
   const json::value* guest = find_guest(sandbox);
   if (guest == nullptr) return {};
   const std::string address = text_of(*guest, "address");
-  return fmt::format("  guest: {}{}{}\n", address.empty() ? "" : address + ", ",
-                     flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"));
+  return fmt::format("  guest: {}{}{}{}\n", address.empty() ? "" : address + ", ",
+                     flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"),
+                     text_of(*guest, "idle") == "polling" ? ", idle vCPUs poll" : "");
 }
 
 /// "    ! degraded: CPU 2 also carries emulator", and what takes it away.

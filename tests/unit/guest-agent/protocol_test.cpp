@@ -30,6 +30,7 @@ policy::GuestReport rich_report() {
   report.interrupts_moved = 4;
   report.kernel_threads_stuck = 5;
   report.services_moved = true;
+  report.idle = policy::GuestIdle::kOtherDriver;
   return report;
 }
 
@@ -40,6 +41,7 @@ policy::GuestSpec rich_spec() {
   spec.containers = {
       {.id = "c1", .name = "app", .hardware_ids = {0, 9}, .dedicated = true, .lift_quota = true}};
   spec.release = true;
+  spec.halt_poll = true;
   return spec;
 }
 

@@ -176,6 +176,40 @@ TEST_CASE("a container's plan reaches its guest, by APIC id") {
   }
 }
 
+TEST_CASE("the idle vCPUs of a realtime sandbox are to poll, and verify says where they do not") {
+  Scene scene;
+  line::Options options = tests::at_home();
+  options.settings.grade = policy::plan::Grade::kRealtime;
+  scene.host.line().configure(options);
+  scene.guest.cgroup("pods/" + kApp);
+  scene.own(5);
+  scene.run_for(200ms);
+  CHECK_FALSE(scene.view().spec.halt_poll);
+  board::QuietView quiet;
+  quiet.sandboxes["s1"] = std::nullopt;
+  scene.host.board().set_quiet(quiet);
+  scene.host.board().set_partitions({{"s1", {policy::CpuSet{6}, {}, {}, {}}}});
+  scene.own(6);
+  scene.run_for(200ms);
+  REQUIRE(scene.view().current);
+  CHECK(scene.view().spec.halt_poll);
+
+  const auto notes = [&] {
+    const auto report = scene.host.verifier().verify();
+    return std::ranges::count(report.findings, "no-halt-poll", &line::Finding::reason);
+  };
+  CHECK(notes() == 1);
+  auto polling = scene.view();
+  polling.report->idle = policy::GuestIdle::kPolling;
+  scene.host.board().set_guest("s1", polling);
+  CHECK(notes() == 0);
+
+  scene.host.board().set_partitions({});
+  scene.own(7);
+  scene.run_for(200ms);
+  CHECK_FALSE(scene.view().spec.halt_poll);
+}
+
 TEST_CASE("if only a mask is known, the guest's containers may use all of it") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
