@@ -148,7 +148,7 @@ bool Agent::run_background() {
   policy::GuestReport report = report_;
   if (stale_.clear(Stale::kProcesses)) {
     containers_.read_processes(hierarchy_, tree_, report.containers);
-    report.services_moved &= system_tasks_.hold_services(tree_.branches);
+    report.services_moved &= system_tasks_.hold_services(tree_);
   } else {
     system_tasks_.place_some();
     if (system_tasks_.is_placing()) return true;
@@ -159,7 +159,7 @@ bool Agent::run_background() {
 }
 
 void Agent::begin_system() {
-  system_tasks_.begin(hierarchy_, report_.common, online(), spec_.move_interrupts);
+  system_tasks_.begin(hierarchy_, tree_, report_.common, online(), spec_.move_interrupts);
   calls_.set_affinity(::getpid(), report_.common);
   policy::GuestReport report = report_;
   report.idle = halt_polling_.poll(spec_.halt_poll);

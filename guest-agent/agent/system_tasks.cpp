@@ -19,6 +19,8 @@ using policy::GuestCpuSet;
 
 constexpr int kTasksAtOnce = 8;
 constexpr const char* kService = "kata-agent";
+/// What systemd runs beside containers (systemd.special(7)).
+constexpr const char* kSlices[] = {"init.scope", "system.slice", "user.slice"};
 /// For services that have no cgroup of their own (kata-agent as the guest's first program).
 constexpr const char* kServiceCgroup = "kata-affinity";
 
@@ -53,9 +55,23 @@ bool is_in_container(const std::filesystem::path& cgroup) {
       cgroup, [](const std::filesystem::path& part) { return is_container_name(part.native()); });
 }
 
+/// A slice cannot have fewer CPUs than a container in it.
+bool holds_container(const Tree& tree, const std::filesystem::path& slice) {
+  const auto is_below = [&slice](const std::filesystem::path& cgroup) {
+    return std::ranges::mismatch(slice, cgroup).in1 == slice.end();
+  };
+  return std::ranges::any_of(tree.strangers, is_below) ||
+         std::ranges::any_of(tree.containers,
+                             [&](const auto& one) { return is_below(one.second); });
+}
+
+bool is_there(const Tree& tree, const std::filesystem::path& cgroup) {
+  return std::ranges::find(tree.branches, cgroup) != tree.branches.end();
+}
+
 }  // namespace
 
-void SystemTasks::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
+void SystemTasks::begin(const Hierarchy& hierarchy, const Tree& tree, const GuestCpuSet& common,
                         const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
   if (!apart && state_ == State::kUntouched) return;
@@ -64,13 +80,16 @@ void SystemTasks::begin(const Hierarchy& hierarchy, const GuestCpuSet& common,
   hierarchy_ = hierarchy;
   if (std::ranges::find(earlier_, common_) == earlier_.end()) earlier_.push_back(common_);
   common_ = common;
+  online_ = online;
+  for (auto& [service, cpus] : services_) cpus = common;
   if (interrupts || interrupts_placed_) {
     place_interrupts(interrupts ? common : online);
     interrupts_placed_ |= apart;
   }
   // The kernel's workers that are bound to no CPU follow a mask of their own.
   write_text(roots_.sys / "devices/virtual/workqueue/cpumask", policy::format_mask(common));
-  done_.services_moved = hierarchy.kind == CgroupKind::kV1 || hierarchy.kind == CgroupKind::kV2;
+  const bool has_cpusets = hierarchy.kind == CgroupKind::kV1 || hierarchy.kind == CgroupKind::kV2;
+  done_.services_moved = has_cpusets && place_slices(tree);
   // From behind; kthreadd (2), of which new kernel threads are born, comes first.
   tasks_ = list_numbers(roots_.proc);
   std::ranges::sort(tasks_, std::greater());
@@ -84,18 +103,18 @@ void SystemTasks::place_some() {
   if (tasks_.empty()) earlier_.clear();
 }
 
-bool SystemTasks::hold_services(const std::vector<std::filesystem::path>& cgroups) const {
+bool SystemTasks::hold_services(const Tree& tree) {
   if (state_ != State::kApart) return true;
-  bool held = true;
-  for (const auto& service : services_) {
-    if (std::ranges::find(cgroups, service) == cgroups.end()) continue;
-    held &= set_cpuset(hierarchy_, service, common_) == 0;
+  bool is_held = place_slices(tree);
+  for (const auto& [service, cpus] : services_) {
+    if (is_there(tree, service)) is_held &= set_cpuset(hierarchy_, service, cpus) == 0;
   }
-  return held;
+  return is_held;
 }
 
 std::optional<GuestCpuSet> SystemTasks::given(const std::filesystem::path& cgroup) const {
-  return services_.contains(cgroup) ? std::optional(common_) : std::nullopt;
+  const auto found = services_.find(cgroup);
+  return found == services_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void SystemTasks::record(policy::GuestReport& report) const {
@@ -117,6 +136,24 @@ void SystemTasks::place_interrupts(const GuestCpuSet& cpus) {
     const bool moved = *now == cpus || write_text(file, policy::format_list(cpus)) == 0;
     ++(moved ? done_.interrupts_moved : done_.interrupts_stuck);
   }
+}
+
+/// A container that came into a slice later keeps its CPUs, and the services beside it get all.
+bool SystemTasks::place_slices(const Tree& tree) {
+  bool is_placed = true;
+  for (const char* name : kSlices) {
+    const auto slice = hierarchy_.root / name;
+    if (!is_there(tree, slice)) continue;
+    const bool has_containers = holds_container(tree, slice);
+    if (has_containers && !services_.contains(slice)) continue;
+    is_placed &= give(slice, has_containers ? online_ : common_);
+  }
+  return is_placed;
+}
+
+bool SystemTasks::give(const std::filesystem::path& service, const GuestCpuSet& cpus) {
+  services_[service] = cpus;
+  return set_cpuset(hierarchy_, service, cpus) == 0;
 }
 
 void SystemTasks::place_task(int pid) {
@@ -145,10 +182,7 @@ bool SystemTasks::place_service(int pid) {
   if (hierarchy_.kind != CgroupKind::kV1 && hierarchy_.kind != CgroupKind::kV2) return false;
   const std::string path = cgroup_of(roots_.proc / std::to_string(pid), hierarchy_.kind);
   if (is_in_container(path)) return true;
-  if (path != "/") {
-    const auto service = services_.insert(hierarchy_.root / path.substr(1)).first;
-    return set_cpuset(hierarchy_, *service, common_) == 0;
-  }
+  if (path != "/") return give(hierarchy_.root / path.substr(1), common_);
   const auto directory = hierarchy_.root / kServiceCgroup;
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return false;
   return set_cpuset(hierarchy_, directory, common_) == 0 &&

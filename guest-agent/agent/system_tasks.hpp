@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs in a guest beside its containers, kept off the vCPUs that belong to containers:
-// interrupts, the kernel's own threads, kata-agent.
+// interrupts, the kernel's own threads, kata-agent, and what systemd runs in a guest that has it.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "guest-agent/agent/hierarchy.hpp"
@@ -22,18 +22,18 @@ class SystemTasks {
   /// Keeps all of it on `common` from now on: places interrupts, and makes place_some() look at
   /// every task of the guest. Nothing is touched while no CPU was ever set apart; once one was, all
   /// of it follows hotplug, also after it was restored.
-  void begin(const Hierarchy& hierarchy, const policy::GuestCpuSet& common,
+  void begin(const Hierarchy& hierarchy, const Tree& tree, const policy::GuestCpuSet& common,
              const policy::GuestCpuSet& online, bool interrupts);
   /// begin() left work to do.
   bool is_placing() const { return !tasks_.empty(); }
   /// Places a few tasks, in a time for which a request to the agent can wait. All of them are done
   /// when is_placing() is false.
   void place_some();
-  /// Gives kata-agent's cgroup again what it was given, where that is among `cgroups`: systemd
-  /// takes the cpuset controller off its slice when it likes, and makes the cgroup of a service
-  /// that it restarts anew. Nothing is written that is so still. False: it could not.
-  bool hold_services(const std::vector<std::filesystem::path>& cgroups) const;
-  /// What a cgroup of kata-agent's was last given; absent where it is none.
+  /// Gives the cgroups of services again what they were given, where they are still there: systemd
+  /// takes the cpuset controller off a slice when it likes, and makes the cgroup of a service that
+  /// it restarts anew. Nothing is written that is so still. False: it could not.
+  bool hold_services(const Tree& tree);
+  /// What a service's cgroup was last given; absent where it is none.
   std::optional<policy::GuestCpuSet> given(const std::filesystem::path& cgroup) const;
   /// Enters what could and what could not be moved since begin().
   void record(policy::GuestReport& report) const;
@@ -43,6 +43,8 @@ class SystemTasks {
   enum class State { kUntouched, kApart, kRestored };
 
   void place_interrupts(const policy::GuestCpuSet& cpus);
+  bool place_slices(const Tree& tree);
+  bool give(const std::filesystem::path& service, const policy::GuestCpuSet& cpus);
   void place_task(int pid);
   void place_kernel_thread(int pid);
   bool place_service(int pid);
@@ -52,11 +54,12 @@ class SystemTasks {
   State state_ = State::kUntouched;
   bool interrupts_placed_ = false;  ///< they ever were
   Hierarchy hierarchy_;
-  policy::GuestCpuSet common_;
+  policy::GuestCpuSet common_, online_;
   std::vector<policy::GuestCpuSet> earlier_;  ///< before that, since all was in its place last
-  std::set<std::filesystem::path> services_;  ///< cgroups of kata-agent's
-  std::vector<int> tasks_;                    ///< not placed since begin()
-  policy::GuestReport done_;                  ///< record() copies its part of it
+  /// What the cgroups of kata-agent and of systemd's services were given.
+  std::map<std::filesystem::path, policy::GuestCpuSet> services_;
+  std::vector<int> tasks_;    ///< not placed since begin()
+  policy::GuestReport done_;  ///< record() copies its part of it
 };
 
 }  // namespace ka::agent

@@ -161,7 +161,7 @@ struct GuestReport {
   int interrupts_stuck = 0;  ///< the kernel does not let them be moved
   int kernel_threads_moved = 0;
   int kernel_threads_stuck = 0;
-  bool services_moved = false;  ///< kata-agent is off the vCPUs that are not in common
+  bool services_moved = false;  ///< kata-agent and systemd's services are off the others' vCPUs
   GuestIdle idle = GuestIdle::kAsBefore;
 
   bool operator==(const GuestReport&) const = default;

@@ -81,9 +81,21 @@ def expect_kata_agent_aside(guest: SystemdGuest) -> None:
     check.equal("where that may run outside of the cgroup", guest.shell.allowed(int(child)), "0-4")
 
 
+def expect_services_aside(guest: SystemdGuest) -> None:
+    """systemd and its services may not run on a container's vCPUs; a service that starts now neither."""
+    common = guest.owned_numbers(OWN[WEB])
+    for cgroup in ("init.scope", "system.slice"):
+        check.eventually(f"the CPUs of {cgroup}", lambda cgroup=cgroup: guest.shell.run(f"cat {CGROUPS}/{cgroup}/cpuset.cpus.effective"), common)
+    check.equal("where systemd may run", guest.shell.allowed(1), common)
+    guest.shell.run("systemd-run --quiet --unit=late sleep 100000")
+    check.equal("where a new service may run", guest.shell.allowed(int(guest.unit("late.service", "MainPID"))), common)
+    guest.shell.run("systemctl stop late.service")
+
+
 def expect_all(guest: SystemdGuest) -> None:
     """Containers are on their vCPUs, kata-agent is not, and the product has nothing to say against it."""
     expect_placed(guest, OWN)
+    expect_services_aside(guest)
     expect_kata_agent_aside(guest)
     check.equal("violations that verify finds", product.violations(), [])
 

@@ -199,11 +199,11 @@ TEST_CASE("the agent's own writes are not changes") {
   do_all_of(agent);
   const auto own = watch.drain();
   CHECK_FALSE(own.changed);
-  CHECK(own.cpusets.size() == 2);
+  CHECK(own.cpusets.size() == 3);
   CHECK(agent.has_given(own.cpusets));
 
   const std::string whose =
-      GENERATE("kubepods/" + kId, "system.slice/kata-agent.service", "kubepods");
+      GENERATE("kubepods/" + kId, "system.slice/kata-agent.service", "system.slice", "kubepods");
   scene.files.write("cgroup/" + whose + "/cpuset.cpus", "0-1\n");
   CHECK_FALSE(agent.has_given(watch.drain().cpusets));
 }
@@ -315,6 +315,60 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off reserved vCPUs
     CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus") == "0-4");
     CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus").empty());
   }
+}
+
+TEST_CASE("what systemd runs in a guest is kept off reserved vCPUs") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("kubepods/" + kId);
+  for (const std::string slice : {"init.scope", "system.slice/sshd.service", "user.slice"}) {
+    scene.cgroup(slice);
+  }
+  scene.cgroup("machine.slice");
+  scene.process(60, "system.slice/sshd.service", "sshd");
+  agent::Agent agent(scene.roots(), scene.threads);
+  const auto& report = agent.apply(spec_of(4, {2, 3}, kId));
+  do_all_of(agent);
+  const auto slices = [&scene] {
+    std::vector<std::string> cpus;
+    for (const std::string slice : {"init.scope", "system.slice", "user.slice"}) {
+      cpus.push_back(scene.read("cgroup/" + slice + "/cpuset.cpus"));
+    }
+    return cpus;
+  };
+  CHECK(slices() == std::vector<std::string>(3, "0-1"));
+  CHECK(scene.read("cgroup/system.slice/sshd.service/cpuset.cpus").empty());
+  CHECK(scene.read("cgroup/machine.slice/cpuset.cpus").empty());
+  CHECK(report.services_moved);
+
+  SECTION("also after another program wrote") {
+    scene.files.write("cgroup/user.slice/cpuset.cpus", "0-3\n");
+    agent.cgroups_changed();
+    do_all_of(agent);
+    CHECK(slices() == std::vector<std::string>(3, "0-1"));
+  }
+  SECTION("but for those beside a container, which needs its own CPUs") {
+    scene.cgroup("system.slice/" + kOther);
+    agent.cgroups_changed();
+    do_all_of(agent);
+    CHECK(slices() == std::vector<std::string>{"0-1", "0-3", "0-1"});
+  }
+  SECTION("until they are released") {
+    agent.apply({.move_interrupts = false, .release = true});
+    do_all_of(agent);
+    CHECK(slices() == std::vector<std::string>(3, "0-3"));
+  }
+}
+
+TEST_CASE("a slice that has containers from the start is left alone") {
+  GuestScene scene;
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup("system.slice/" + kId);
+  agent::Agent agent(scene.roots(), scene.threads);
+  agent.apply(spec_of(4, {2, 3}, kId));
+  do_all_of(agent);
+  CHECK(scene.read("cgroup/system.slice/cpuset.cpus").empty());
+  CHECK(scene.read("cgroup/system.slice/" + kId + "/cpuset.cpus") == "2-3");
 }
 
 TEST_CASE(
