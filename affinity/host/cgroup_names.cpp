@@ -99,7 +99,7 @@ fs::path container_cgroup(const std::string& named, std::string_view container,
     below = slice_path(named.substr(0, first)) /
             (prefix + (prefix.empty() ? "" : "-") + named.substr(last + 1) + std::string(kScope));
   }
-  below = below.lexically_normal();
+  below = below.lexically_normal().relative_path();
   if (below.empty() || *below.begin() == "..") return {};
   return is_named_after(below.filename().native(), container) ? mount / below : fs::path();
 }

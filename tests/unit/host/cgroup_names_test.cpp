@@ -121,6 +121,7 @@ TEST_CASE("the directory of the cgroup that a runtime names, by either driver") 
   CHECK(directory("kubepods-burstable-pod1.slice:crio:d3f0") ==
         "/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/"
         "crio-d3f0.scope");
+  CHECK(directory("a.slice:/etc/x:d3f0") == "/sys/fs/cgroup/etc/x-d3f0.scope");
   for (const char* name : {"/kubepods/pod1/crio-d3f1", "kubepods-pod1.slice:crio:d3f1",
                            "kubepods-pod1.slice:d3f0", "../crio-d3f0", ""}) {
     CAPTURE(name);
