@@ -171,8 +171,10 @@ class FakeCgroupTree final : public helper::CgroupTree {
     return cpus;
   }
 
+  static bool is_kind(const std::string& state) { return state == "isolated" || state == "root"; }
+
   policy::CpuSet of_partition(const std::string& cgroup) const {
-    return groups_.at(cgroup).state == "isolated" ? granted(cgroup) : policy::CpuSet{};
+    return is_kind(groups_.at(cgroup).state) ? granted(cgroup) : policy::CpuSet{};
   }
 
   policy::CpuSet effective(const std::string& cgroup) const {
@@ -197,8 +199,8 @@ class FakeCgroupTree final : public helper::CgroupTree {
   }
 
   std::string state_of(const std::string& cgroup, const std::string& wanted) const {
-    if (wanted != "isolated" || !granted(cgroup).empty()) return wanted;
-    return "isolated invalid (Invalid cpu list in cpuset.cpus.exclusive)";
+    if (!is_kind(wanted) || !granted(cgroup).empty()) return wanted;
+    return wanted + " invalid (Invalid cpu list in cpuset.cpus.exclusive)";
   }
 
   base::Result<void> set_exclusive(const std::string& cgroup, const std::string& text) const {
@@ -210,7 +212,7 @@ class FakeCgroupTree final : public helper::CgroupTree {
     }
     groups_.at(cgroup).exclusive = cpus;
     for (auto& [name, group] : groups_) {
-      if (group.state == "isolated") group.state = state_of(name, "isolated");
+      if (is_kind(group.state)) group.state = state_of(name, group.state);
     }
     return {};
   }

@@ -59,7 +59,8 @@ json::array quiet_pods_to_json(const line::Node& node) {
                     {"cpus", policy::format_list(view.cpus)},
                     {"released", view.released},
                     {"grade", policy::plan::grade_name(view.grade.in_force())},
-                    {"grade_problem", problem_of(view.grade)}});
+                    {"grade_problem", problem_of(view.grade)},
+                    {"partition", partition_to_json(view.partition)}});
   }
   return pods;
 }
@@ -100,7 +101,7 @@ void add_quiet_gauges(Page& page, const line::Node& node) {
   const auto made = std::ranges::count_if(
       node.board.partitions(), [](const auto& entry) { return entry.second.problem.empty(); });
   page.gauge("kata_affinity_partitions",
-             "Sandboxes whose dedicated vCPUs have a cpuset partition of their own.",
+             "Sandboxes, and pods without a VM, with a cpuset partition of their own.",
              static_cast<double>(made));
 }
 

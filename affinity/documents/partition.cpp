@@ -16,6 +16,12 @@ namespace json = boost::json;
 using policy::Partition;
 using policy::ThreadKey;
 
+void check_container(const Partition& partition, base::Fields& fields) {
+  if (!partition.vcpus.empty()) fields.reject("vcpus", "are none where it is a container's");
+  if (partition.priority > 0) fields.reject("priority", "is only for vCPUs");
+  if (partition.full_power) fields.reject("full_power", "is only for vCPUs");
+}
+
 ThreadKey read_thread_at(const json::value& value, const std::string& path,
                          base::InputError& errors) {
   base::Fields fields(value, path, errors);
@@ -29,11 +35,9 @@ ThreadKey read_thread_at(const json::value& value, const std::string& path,
 json::object to_json(const Partition& partition) {
   json::array vcpus;
   for (const ThreadKey& thread : partition.vcpus) vcpus.push_back(to_json(thread));
-  return {{"vmm", to_json(partition.vmm)},
-          {"cpus", policy::format_list(partition.cpus)},
-          {"vcpus", std::move(vcpus)},
-          {"priority", partition.priority},
-          {"full_power", partition.full_power}};
+  return {{"vmm", to_json(partition.vmm)},      {"cpus", policy::format_list(partition.cpus)},
+          {"vcpus", std::move(vcpus)},          {"priority", partition.priority},
+          {"full_power", partition.full_power}, {"of_container", partition.of_container}};
 }
 
 Partition read_partition(base::Fields& fields, base::InputError& errors) {
@@ -51,10 +55,15 @@ Partition read_partition(base::Fields& fields, base::InputError& errors) {
     if (!seen.insert(thread.tid).second) errors.add(path, "is there twice");
     partition.vcpus.push_back(thread);
   });
-  if (partition.vcpus.empty()) fields.reject("vcpus", "has no vCPU");
   fields.read("priority", partition.priority);
   if (partition.priority > policy::kMostPriority) fields.reject("priority", "is above 49");
   fields.read("full_power", partition.full_power);
+  fields.read("of_container", partition.of_container);
+  if (partition.of_container) {
+    check_container(partition, fields);
+  } else if (partition.vcpus.empty()) {
+    fields.reject("vcpus", "has no vCPU");
+  }
   return partition;
 }
 

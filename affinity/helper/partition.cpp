@@ -5,21 +5,18 @@
 #include <string_view>
 
 #include "affinity/helper/exclusive_cpus.hpp"
+#include "affinity/helper/partition_state.hpp"
 #include "base/cgroup_files.hpp"
 #include "base/files.hpp"
 #include "base/newline.hpp"
 #include "base/split.hpp"
-#include "base/text.hpp"
 
 namespace ka::helper {
 namespace {
 
-using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
 
-constexpr const char* kIsolated = "isolated";
-constexpr const char* kStateFile = "cpuset.cpus.partition";
 constexpr const char* kThreadsFile = base::threads_file(2);
 constexpr const char* kControllersFile = "cgroup.subtree_control";
 
@@ -85,41 +82,18 @@ Result<void> PartitionCgroup::move_out(int tid) const {
   return is_gone(done) ? Result<void>() : done;
 }
 
-Result<std::string> PartitionCgroup::state() const {
-  auto text = tree_.read(path_, kStateFile);
-  return text ? base::without_newline(*std::move(text)) : std::move(text);
-}
-
 bool PartitionCgroup::is_isolated(const CpuSet& cpus) const {
-  const auto now = read_cpus(tree_, path_, kExclusiveFile);
-  const auto found = state();
-  return now && *now == cpus && found && *found == kIsolated;
+  return is_partition(tree_, path_, kIsolated, cpus);
 }
 
-/// A write that succeeds may leave "isolated invalid (REASON)".
 Result<void> PartitionCgroup::isolate(const CpuSet& cpus) const {
-  const auto now = read_cpus(tree_, path_, kExclusiveFile);
-  if (!now) return unexpected(now.error());
-  if (*now != cpus) {
-    if (auto done = write_cpus(tree_, path_, kExclusiveFile, cpus); !done) return done;
-  }
-  auto found = state();
-  if (found && *found != kIsolated) {
-    const auto done = tree_.write(path_, kStateFile, std::string(kIsolated) + '\n');
-    found = done ? state() : unexpected(done.error());
-  }
-  if (!found) return unexpected(found.error());
-  if (*found == kIsolated) return {};
-  return base::fail(ErrorCode::kConflict, "the kernel makes no partition: " +
-                                              base::printable(*found, base::kMaxSentence));
+  return make_partition(tree_, path_, kIsolated, cpus);
 }
 
 /// Its threads keep their masks: it has all CPUs of the VMM's cgroup again before they leave.
 /// (Where the controller is off there is no such file.)
 Result<void> PartitionCgroup::remove() const {
-  if (const auto done = tree_.write(path_, kStateFile, "member\n"); !done && !is_gone(done)) {
-    return done;
-  }
+  if (const auto ended = end_partition(tree_, path_); !ended) return ended;
   const auto inside = threads();
   if (is_gone(inside)) return {};
   if (!inside) return unexpected(inside.error());

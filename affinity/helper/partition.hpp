@@ -44,7 +44,6 @@ class PartitionCgroup {
 
  private:
   base::Result<void> become_threaded() const;
-  base::Result<std::string> state() const;
 
   const CgroupTree& tree_;
   std::string vmm_, path_;

@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "affinity/helper/container_cgroup.hpp"
 #include "affinity/helper/exclusive_cpus.hpp"
+#include "affinity/helper/partition_state.hpp"
 
 namespace ka::helper {
 namespace {
@@ -33,18 +35,29 @@ PartitionBuilder::PartitionBuilder(CgroupTree& tree, const Scheduling& schedulin
 // --- find
 
 Result<std::string> PartitionBuilder::find_cgroup(const Partition& wanted) const {
-  auto checked = threads_.check_identity(wanted.vmm);
-  if (checked) checked = check_vcpus(wanted);
-  auto cgroup = checked ? tree_.home(wanted.vmm) : unexpected(checked.error());
+  auto cgroup = find_home(wanted);
   if (!cgroup) return cgroup;
-  if (*cgroup == "/") return base::fail(ErrorCode::kConflict, "the VMM has no cgroup of its own");
   for (const auto& [vmm, record] : records_.partitions) {
     if (vmm != wanted.vmm && record.cgroup == *cgroup) {
-      return base::fail(ErrorCode::kConflict, "another VMM is in its cgroup");
+      return base::fail(ErrorCode::kConflict, "its cgroup has another partition");
     }
   }
   const auto fits = check_cgroup(wanted, *cgroup);
   return fits ? cgroup : unexpected(fits.error());
+}
+
+Result<std::string> PartitionBuilder::find_home(const Partition& wanted) const {
+  auto checked = threads_.check_identity(wanted.vmm);
+  if (checked && !wanted.of_container) checked = check_vcpus(wanted);
+  auto home = checked ? tree_.home(wanted.vmm) : unexpected(checked.error());
+  if (!home) return home;
+  if (!wanted.of_container) {
+    if (*home != "/") return home;
+    return base::fail(ErrorCode::kConflict, "the VMM has no cgroup of its own");
+  }
+  std::string container = container_around(*home);
+  if (!container.empty()) return container;
+  return base::fail(ErrorCode::kConflict, "it is in no cgroup of a container");
 }
 
 /// A process without a vCPU is no VMM, whoever says so.
@@ -62,6 +75,12 @@ Result<void> PartitionBuilder::check_vcpus(const Partition& wanted) const {
 /// All that can be known before anything is written.
 Result<void> PartitionBuilder::check_cgroup(const Partition& wanted,
                                             const std::string& cgroup) const {
+  if (wanted.of_container) {
+    const auto checked = check_container(tree_, cgroup, wanted.cpus);
+    const auto above =
+        checked ? find_lacking(tree_, cgroup, wanted.cpus) : unexpected(checked.error());
+    return above ? Result<void>() : unexpected(above.error());
+  }
   const PartitionCgroup partition(tree_, cgroup);
   const auto room = partition.room_beside(wanted.cpus);
   if (is_gone(room)) return base::fail(ErrorCode::kUnavailable, "its cgroup has no cpuset");
@@ -83,6 +102,7 @@ Result<void> PartitionBuilder::check_cgroup(const Partition& wanted,
 
 /// Threads are in it before it is a partition: they keep their CPUs all the way.
 Result<void> PartitionBuilder::make(const Partition& wanted, const std::string& cgroup) {
+  if (wanted.of_container) return make_root(wanted, cgroup);
   const PartitionCgroup partition(tree_, cgroup);
   const auto is_enabled = partition.is_enabled();
   if (!is_enabled) return unexpected(is_enabled.error());
@@ -97,9 +117,23 @@ Result<void> PartitionBuilder::make(const Partition& wanted, const std::string& 
 
 Result<void> PartitionBuilder::isolate(const Partition& wanted, const PartitionCgroup& partition) {
   if (partition.is_isolated(wanted.cpus)) return {};
+  const auto remembered = remember_masks();
+  return remembered ? partition.isolate(wanted.cpus) : remembered;
+}
+
+/// Its processes are there already.
+Result<void> PartitionBuilder::make_root(const Partition& wanted, const std::string& cgroup) {
+  auto done = record(wanted, cgroup, true);
+  if (done) done = add_cpus(cgroup, wanted.cpus);
+  if (!done || is_partition(tree_, cgroup, kRoot, wanted.cpus)) return done;
+  done = remember_masks();
+  return done ? make_partition(tree_, cgroup, kRoot, wanted.cpus) : done;
+}
+
+Result<void> PartitionBuilder::remember_masks() {
   if (auto read = guard_.remember(); !read) return read;
-  if (!guard_.record()) return base::fail(ErrorCode::kTransient, kUnrecorded);
-  return partition.isolate(wanted.cpus);
+  if (guard_.record()) return {};
+  return base::fail(ErrorCode::kTransient, kUnrecorded);
 }
 
 Result<void> PartitionBuilder::record(const Partition& wanted, const std::string& cgroup,
@@ -191,7 +225,7 @@ Result<void> PartitionBuilder::undo(PartitionRecord& record) {
   if (!done) return done;
   if (auto read = guard_.remember(); !read) return read;
   (void)guard_.record();
-  done = partition.remove();
+  done = record.partition.of_container ? end_partition(tree_, record.cgroup) : partition.remove();
   if (done && record.enabled) done = partition.disable();
   return is_gone(done) ? Result<void>() : done;
 }

@@ -24,8 +24,8 @@ class PartitionBuilder {
   PartitionBuilder(CgroupTree& tree, const Scheduling& scheduling, VmmThreads threads,
                    PartitionRecords& records, KernelMaskGuard& guard, std::function<bool()> save);
 
-  /// The VMM's cgroup, by reading alone. kGone: the VMM has ended; kConflict, kUnavailable: there
-  /// can be no such partition in it. Any other error: it cannot be seen.
+  /// The cgroup of the VMM, or of the container, by reading alone. kGone: that process has ended;
+  /// kConflict, kUnavailable: there can be no such partition. Any other error: it cannot be seen.
   base::Result<std::string> find_cgroup(const policy::Partition& wanted) const;
   /// Makes it as wanted, whatever it is now.
   base::Result<void> make(const policy::Partition& wanted, const std::string& cgroup);
@@ -35,6 +35,8 @@ class PartitionBuilder {
   base::Result<void> undo(PartitionRecord& record);
 
  private:
+  base::Result<std::string> find_home(const policy::Partition& wanted) const;
+  base::Result<void> make_root(const policy::Partition& wanted, const std::string& cgroup);
   base::Result<void> check_vcpus(const policy::Partition& wanted) const;
   base::Result<void> check_cgroup(const policy::Partition& wanted, const std::string& cgroup) const;
   base::Result<void> record(const policy::Partition& wanted, const std::string& cgroup,
@@ -44,6 +46,7 @@ class PartitionBuilder {
   base::Result<void> place(const policy::ThreadKey& vcpu, const std::string& cgroup,
                            const PartitionCgroup& partition) const;
   base::Result<void> isolate(const policy::Partition& wanted, const PartitionCgroup& partition);
+  base::Result<void> remember_masks();
   base::Result<void> add_cpus(const std::string& cgroup, const policy::CpuSet& cpus);
 
   CgroupTree& tree_;

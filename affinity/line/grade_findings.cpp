@@ -103,6 +103,15 @@ void collect_partition(const SandboxView& view, VerifyReport& report) {
   report.findings.push_back(std::move(finding));
 }
 
+void collect_partition(const PlainPodView& view, const std::string& title, VerifyReport& report) {
+  if (view.partition == nullptr || view.partition->problem.empty()) return;
+  Finding finding =
+      of_grade(Severity::kNote, {}, title + " has no cpuset partition: " + view.partition->problem,
+               "no-partition");
+  finding.subject = title;
+  report.findings.push_back(std::move(finding));
+}
+
 std::string share_text(const host::CpuShare& share) {
   return fmt::format("{:.4g} ms of each {:.4g} ms", static_cast<double>(share.time.count()) / 1000,
                      static_cast<double>(share.period.count()) / 1000);
@@ -143,8 +152,10 @@ void collect_grades(const std::vector<PlainPodView>& pods, VerifyReport& report)
   for (const PlainPodView& view : pods) {
     const SandboxGrade& grade = view.grade;
     if (grade.refused) collect_refused(view.pod, *grade.refused, report);
-    if (view.released || !grade.obstacle || grade.is_by_configuration()) continue;
+    if (view.released || grade.is_by_configuration()) continue;
     const std::string title = pod_title(view.pod);
+    if (!grade.obstacle) collect_partition(view, title, report);
+    if (!grade.obstacle) continue;
     Finding finding =
         of_grade(Severity::kDegraded, {},
                  title + " is not quiet: " + messages::obstacle_text(*grade.obstacle), "not-quiet");

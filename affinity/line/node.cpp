@@ -90,7 +90,8 @@ std::vector<PlainPodView> Node::graded_pods() const {
     if (!grade) continue;
     policy::CpuSet cpus = own_cpus(pod, ledger());
     if (cpus.empty()) continue;
-    pods.push_back({pod, std::move(cpus), is_given_back(pod), *std::move(grade)});
+    pods.push_back(
+        {pod, std::move(cpus), is_given_back(pod), *std::move(grade), board.partition(id)});
   }
   return pods;
 }

@@ -117,6 +117,7 @@ struct PlainPodView {
   policy::CpuSet cpus;
   bool released = false;
   SandboxGrade grade;
+  const board::PartitionView* partition = nullptr;  ///< null: it is to have none (yet)
 };
 
 struct SandboxView {

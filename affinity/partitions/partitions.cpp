@@ -22,6 +22,14 @@ std::optional<PartitionState> state_of(const std::optional<State>& state, const 
   return found == state->partitions.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// A pod without a VM may have several, by container.
+void add(board::PartitionView view, const std::string& pod, board::PartitionViews& views) {
+  const auto [known, is_new] = views.try_emplace(pod, view);
+  if (is_new) return;
+  known->second.cpus |= view.cpus;
+  if (known->second.problem.empty()) known->second.problem = std::move(view.problem);
+}
+
 }  // namespace
 
 Partitions::Partitions(boost::asio::io_context& io, const base::Clock& clock,
@@ -48,7 +56,7 @@ void Partitions::refresh() {
 }
 
 void Partitions::follow() {
-  const Candidates found = candidates_of(node_);
+  const Candidates found = candidates_of(node_, processes_);
   if (node_.gate().may_widen() && is_host_known()) request(found.wants);
   show(found);
 }
@@ -99,7 +107,7 @@ void Partitions::record(const Wants& sent, base::Result<State> response) {
     trouble_ = "the helper (kata-affinity-helper) does not respond: " + response.error().message;
     state_.reset();
   }
-  show(candidates_of(node_));
+  show(candidates_of(node_, processes_));
 }
 
 /// What a thread could not be given while its partition was another one, the line gives it now.
@@ -114,13 +122,23 @@ void Partitions::hold(const Wants& sent, State state) {
       if (!is_same) changed.insert(id);
     }
   }
-  for (const std::string& id : changed) changed_(id);
+  forget_ended();
+  for (const std::string& id : changed) changed_(pod_of(id));
+}
+
+/// A container may go on without the process by which it was found: where there is no partition,
+/// one is looked for again.
+void Partitions::forget_ended() {
+  std::erase_if(processes_, [this](const auto& entry) {
+    const auto state = state_of(state_, held_, entry.first);
+    return state && !state->problem.empty();
+  });
 }
 
 void Partitions::show(const Candidates& found) {
   board::PartitionViews views;
   const Wants& shown = is_host_known() || !requested_ ? found.wants : *requested_;
-  for (const auto& [id, partition] : shown) views[id] = view_of(id, partition);
+  for (const auto& [id, partition] : shown) add(view_of(id, partition), pod_of(id), views);
   for (const auto& [id, why] : found.barred) views[id] = {{}, why, {}, {}};
   node_.board.set_partitions(std::move(views));
 }

@@ -50,6 +50,7 @@ class Partitions {
   bool has_left(const std::string& sandbox) const;
   void record(const Wants& sent, base::Result<State> response);
   void hold(const Wants& sent, State state);
+  void forget_ended();
   void show(const Candidates& found);
   board::PartitionView view_of(const std::string& id, const policy::Partition& partition) const;
 
@@ -63,6 +64,7 @@ class Partitions {
   std::set<std::string> unseen_;    ///< sandboxes for which that is without a response
   std::optional<Wants> requested_;  ///< absent: nothing has been requested yet
   Wants held_;                      ///< what was sent with the last response
+  Processes processes_;             ///< of containers
   std::optional<State> state_;      ///< that response, unless it does not respond now
   std::string trouble_;             ///< why there is none
   std::string refusal_;             ///< of what is requested and not held

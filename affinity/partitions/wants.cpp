@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "affinity/host/container_process.hpp"
+
 namespace ka::partitions {
 namespace {
 
@@ -79,16 +81,48 @@ void add(const line::Node& node, const std::string& id, const CpuSet& held, Cand
   found.wants[id] = std::move(partition);
 }
 
+/// Absent: it has none yet.
+std::optional<policy::ThreadKey> process_of(const line::Node& node, const std::string& pod_uid,
+                                            const std::string& container) {
+  if (!node.cgroups || node.cgroups->version() != 2) return std::nullopt;
+  const auto process = host::container_process(*node.cgroups, node.proc, pod_uid, container);
+  return process ? std::optional(*process) : std::nullopt;
+}
+
+void add_containers(const line::Node& node, const std::string& id, const CpuSet& held,
+                    Processes& known, Candidates& found) {
+  const policy::ledger::PodRecord* pod = node.find_quiet_pod(id);
+  if (pod == nullptr) return;
+  const CpuSet free = held - node.ledger().contested();
+  for (const auto& [container, record] : pod->containers) {
+    const policy::ContainerFacts& facts = record.facts;
+    if (!facts.exclusive || facts.exited || !facts.cpus.subset_of(free)) continue;
+    const std::string name = id + '/' + container;
+    const auto entry = known.find(name);
+    const auto process = entry != known.end() ? std::optional(entry->second)
+                                              : process_of(node, pod->pod_uid, container);
+    if (!process) continue;
+    known[name] = *process;
+    found.wants[name] = {.vmm = *process, .cpus = facts.cpus, .vcpus = {}, .of_container = true};
+  }
+}
+
 }  // namespace
 
-Candidates candidates_of(const line::Node& node) {
+Candidates candidates_of(const line::Node& node, Processes& known) {
   Candidates found;
   const board::QuietView& quiet = node.board.quiet();
-  if (!quiet.state || !node.options.quiet.partitions) return found;
-  for (const auto& [id, obstacle] : quiet.sandboxes) {
-    if (may_have_one(obstacle)) add(node, id, quiet.state->cpus, found);
+  if (quiet.state && node.options.quiet.partitions) {
+    for (const auto& [id, obstacle] : quiet.sandboxes) {
+      if (!may_have_one(obstacle)) continue;
+      add(node, id, quiet.state->cpus, found);
+      add_containers(node, id, quiet.state->cpus, known, found);
+    }
   }
+  std::erase_if(known, [&](const auto& entry) { return !found.wants.contains(entry.first); });
   return found;
 }
+
+std::string pod_of(const std::string& want) { return want.substr(0, want.find('/')); }
 
 }  // namespace ka::partitions

@@ -10,7 +10,10 @@
 
 namespace ka::partitions {
 
-using Wants = std::map<std::string, policy::Partition>;  ///< by sandbox
+/// By sandbox; of a container without a VM by "POD/CONTAINER".
+using Wants = std::map<std::string, policy::Partition>;
+/// A process of each such container, by the same name: it is looked for once.
+using Processes = std::map<std::string, policy::ThreadKey>;
 
 struct Candidates {
   Wants wants;
@@ -18,7 +21,11 @@ struct Candidates {
 };
 
 /// For the dedicated vCPUs of each quiet sandbox, on CPUs that the host is kept off already and
-/// that no other thread of the sandbox is planned on.
-Candidates candidates_of(const line::Node& node);
+/// that no other thread of the sandbox is planned on; and for each exclusive container of a quiet
+/// pod without a VM. Of `known` processes those that are still needed stay, with those found.
+Candidates candidates_of(const line::Node& node, Processes& known);
+
+/// The sandbox or pod of one of Wants.
+std::string pod_of(const std::string& want);
 
 }  // namespace ka::partitions

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cpuset partition (Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.partition) for the
-// dedicated vCPUs of one sandbox: nobody else may run on its CPUs.
+// dedicated vCPUs of one sandbox, or for a container without a VM: nobody else may run on its CPUs.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,13 @@ namespace ka::policy {
 inline constexpr int kMostPriority = 49;
 
 struct Partition {
-  ThreadKey vmm;  ///< its first thread
+  ThreadKey vmm;  ///< its first thread; or that of a process of the container
   CpuSet cpus;
   std::vector<ThreadKey> vcpus;  ///< the VMM's threads that are in it
   int priority = 0;              ///< theirs, of SCHED_FIFO; 0: they are no real-time threads
   bool full_power = false;       ///< the CPUs wake up without delay, and run at full frequency
+  /// The container's own cgroup becomes the partition, and balances its load; there are no vCPUs.
+  bool of_container = false;
 
   bool operator==(const Partition&) const = default;
 };

@@ -20,6 +20,14 @@ std::string section(const char* title, const json::array& notes, const char* mar
   return notes.empty() ? std::string() : std::string(title) + '\n' + list_notes(notes, mark);
 }
 
+/// ", in a cpuset partition", and why not.
+std::string partition_words(const json::value& pod) {
+  const json::value& partition = base::member(pod, "partition");
+  if (!partition.is_object()) return {};
+  const std::string problem = text_of(partition, "problem");
+  return problem.empty() ? ", in a cpuset partition" : ", no cpuset partition: " + problem;
+}
+
 }  // namespace
 
 std::string or_none(const std::string& cpus) { return cpus.empty() ? "-" : cpus; }
@@ -66,9 +74,9 @@ std::string describe_pods(const json::value& list) {
   std::string text;
   for (const json::value& pod : array_of(list, "pods")) {
     const std::string name = text_of(pod, "pod_name");
-    text += fmt::format("pod {} (no VM), CPUs {}: grade: {}\n",
+    text += fmt::format("pod {} (no VM), CPUs {}: grade: {}{}\n",
                         name.empty() ? text_of(pod, "id") : name, text_of(pod, "cpus"),
-                        grade_text(pod));
+                        grade_text(pod), partition_words(pod));
   }
   return text;
 }

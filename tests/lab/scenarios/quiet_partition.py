@@ -4,6 +4,7 @@
 # lab timeout: 1200
 
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -262,6 +263,38 @@ def realtime(pod: VmPod, daemon: Daemon, program: Helper) -> None:
     expect_partition(pod.vm, OWN)
 
 
+def container(program: Helper) -> None:
+    check.step("a container without a VM: its own cgroup is the partition, kept, and left as it was")
+    name = "d" * 64
+    cgroup = Cgroup(f"kubepods/poduid-plain/{name}")
+    cgroup.set_cpus(SECOND)
+    process = subprocess.Popen(["sleep", "infinity"], preexec_fn=lambda: cgroup.add(os.getpid()))
+    place = of_process(process.pid)
+    before = files(place)
+    state = place / "cpuset.cpus.partition"
+    product.put_runc_pod("plain")
+    product.put_container("plain", name, SECOND, exclusive=True)
+    check.eventually("its partition", lambda: read(state), "root", PATIENCE)
+    check.equal("where it may run", kernel.allowed(process.pid), SECOND)
+    check.true("PID 1 cannot run there", not cpus.parse(kernel.allowed(1)) & cpus.parse(SECOND))
+    print(product.ctl("status").stdout, flush=True)
+    check.equal("another program undoes it", answer(state, "member"), "ok")
+    check.eventually("its partition", lambda: read(state), "root", PATIENCE)
+    program.kill()
+    program.start()
+    check.equal("its partition after the helper was killed", read(state), "root")
+    product.put_container("plain", name, SECOND)
+    check.eventually("its partition, without CPUs of its own", lambda: read(state), "member", PATIENCE)
+    check.equal("files of its cgroups that differ", {each for each, text in before.items() if read(ROOT / each) != text}, set())
+    product.put_container("plain", name, SECOND, exclusive=True)
+    check.eventually("its partition", lambda: read(state), "root", PATIENCE)
+    process.kill()
+    process.wait()
+    cgroup.remove()
+    product.remove_sandbox("plain")
+    check.eventually("exclusive CPUs of kubelet's cgroup", lambda: read(ROOT / "kubepods/cpuset.cpus.exclusive"), OWN, PATIENCE)
+
+
 def ended_unseen(vms: Vms, pod: VmPod, program: Helper) -> None:
     check.step("the pod ends while the helper is dead: its start gives the CPUs back")
     cgroup = directory(pod.vm)
@@ -308,6 +341,7 @@ def main() -> None:
         released(pod, before)
         killed(pod, daemon, program, before)
         realtime(pod, daemon, program)
+        container(program)
         ended_unseen(vms, pod, program)
         in_scope(vms)
         check.eventually("what the helper still holds", lambda: [each.name for each in helper.STATE.glob("*.json")], [], PATIENCE)

@@ -146,7 +146,7 @@ TEST_CASE("pods without a VM whose grade is quiet are listed, and counted where 
   const std::string pods =
       R"([{"id":"r1","pod_uid":"u2","pod_name":"shop/till","handler":"runc","cpus":"2-3",)"
       R"("released":false,"grade":"best-effort","grade_problem":)"
-      R"x("the helper (kata-affinity-helper) does not respond: why"}])x";
+      R"x("the helper (kata-affinity-helper) does not respond: why","partition":null}])x";
   CHECK(text(api.good("GET", "/v1/node").at("pods")) == pods);
   CHECK(text(api.good("GET", "/v1/sandboxes").at("pods")) == pods);
   CHECK(api.counts("kata_affinity_sandboxes_not_quiet 1"));

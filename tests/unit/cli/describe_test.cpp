@@ -131,10 +131,14 @@ TEST_CASE("status shows the grade, or why it is not reached", "[cli]") {
 
 TEST_CASE("status and map show the grade of pods without a VM", "[cli]") {
   const auto list = parse(R"({"sandboxes":[],"pods":[
-    {"id":"r1","pod_name":"shop/till","cpus":"2-3","grade":"quiet","grade_problem":""},
+    {"id":"r1","pod_name":"shop/till","cpus":"2-3","grade":"quiet","grade_problem":"",
+     "partition":{"cpus":"2-3","problem":""}},
+    {"id":"r3","pod_name":"","cpus":"5","grade":"quiet","grade_problem":"",
+     "partition":{"cpus":"5","problem":"older kernel"}},
     {"id":"r2","pod_name":"","cpus":"4","grade":"best-effort","grade_problem":"no helper"}]})");
   const std::string lines =
-      "pod shop/till (no VM), CPUs 2-3: grade: quiet\n"
+      "pod shop/till (no VM), CPUs 2-3: grade: quiet, in a cpuset partition\n"
+      "pod r3 (no VM), CPUs 5: grade: quiet, no cpuset partition: older kernel\n"
       "pod r2 (no VM), CPUs 4: grade: NOT quiet: no helper\n";
   CHECK(cli::describe_sandboxes(list) == "no VM sandboxes\n" + lines);
   CHECK(cli::describe_overview(list, 80, false).ends_with(lines));

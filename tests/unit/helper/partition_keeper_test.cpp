@@ -260,7 +260,7 @@ TEST_CASE("a VMM in the root, or beside another VMM, has no partition") {
     for (const int tid : {200, 201, 202}) scene.tree.put(tid, kOne);
     scene.keep({scene.of(100, {2}), scene.of(200, {3})});
     CHECK(scene.problem(0).empty());
-    CHECK(scene.problem(1) == "another VMM is in its cgroup");
+    CHECK(scene.problem(1) == "its cgroup has another partition");
   }
 }
 

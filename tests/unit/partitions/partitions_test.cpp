@@ -386,3 +386,83 @@ TEST_CASE("what the kernel leaves to others of a realtime sandbox's CPUs is said
   write(node.node.debugfs() / "sched/fair_server/cpu2/runtime", "0\n");
   CHECK(found("fair-server").empty());
 }
+
+TEST_CASE("an exclusive container without a VM has its own cgroup as partition, until it exits") {
+  const std::string id(64, 'c');
+  const std::string cgroup = "/kubepods/poduid-r/" + id;
+  line::Options options = quiet_options();
+  options.quiet.namespaces = {"trading"};
+  Node node(options);
+  node.node.process(300, 1, "db", "/usr/bin/db");
+  node.node.cgroup_procs(cgroup.substr(1), "300\n");
+  node.tree.add("/kubepods/poduid-r");
+  node.tree.add(cgroup, {6, 7});
+  node.tree.put(300, cgroup);
+  policy::ledger::PodSeen pod{.id = "r"};
+  pod.pod_uid = "uid-r";
+  pod.pod_name = "trading/db";
+  node.line().handle({policy::ledger::Source::kNri, pod});
+  const auto own = [&](const policy::CpuSet& cpus, bool is_exclusive = true) {
+    REQUIRE(node.container("r", id, cpus, is_exclusive));
+    node.run_loop();
+  };
+  own({6, 7});
+  const auto partition = [&] { return node.board().partition("r"); };
+  REQUIRE(partition() != nullptr);
+  CHECK(partition()->problem.empty());
+  CHECK(partition()->cpus == policy::CpuSet{6, 7});
+  CHECK(node.tree.cpus_of(kCgroup) == "0-5");
+
+  SECTION("it exits") {
+    node.line().handle({policy::ledger::Source::kNri, policy::ledger::ContainerExited{"r", id}});
+    node.run_loop();
+  }
+  SECTION("it is not exclusive any more") { own({0, 1}, false); }
+  SECTION("the pod has another grade") {
+    node.line().configure(tests::at_home());
+    node.run_loop();
+  }
+  SECTION("there are to be no partitions") {
+    options.quiet.partitions = false;
+    node.line().configure(options);
+    node.run_loop();
+  }
+  CHECK(partition() == nullptr);
+  CHECK(node.tree.cpus_of(kCgroup) == "0-7");
+}
+
+TEST_CASE(
+    "a container goes on without the process by which it was found, and keeps its partition") {
+  const std::string id(64, 'c');
+  const std::string cgroup = "/kubepods/poduid-r/" + id;
+  line::Options options = quiet_options();
+  options.quiet.namespaces = {"trading"};
+  Node node(options);
+  policy::ledger::PodSeen pod{.id = "r"};
+  pod.pod_uid = "uid-r";
+  pod.pod_name = "trading/db";
+  node.line().handle({policy::ledger::Source::kNri, pod});
+  REQUIRE(node.container("r", id, policy::CpuSet{6, 7}, true));
+  node.run_loop();
+  CHECK(node.board().partition("r") == nullptr);  // it has no process yet
+
+  const auto run = [&](int pid) {
+    node.node.process(pid, 1, "db", "/usr/bin/db");
+    node.node.cgroup_procs(cgroup.substr(1), std::to_string(pid) + '\n');
+    node.tree.put(pid, cgroup);
+    node.check_drift();
+  };
+  node.tree.add("/kubepods/poduid-r");
+  node.tree.add(cgroup, {6, 7});
+  run(300);
+  REQUIRE(node.board().partition("r") != nullptr);
+  CHECK(node.board().partition("r")->problem.empty());
+  node.node.end_process(300);
+  node.tree.end(300);
+  node.check_drift();
+  run(301);
+  node.check_drift();
+  REQUIRE(node.board().partition("r") != nullptr);
+  CHECK(node.board().partition("r")->problem.empty());
+  CHECK(node.tree.cpus_of(kCgroup) == "0-5");
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/host/container_process.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "affinity/host/cgroup_names.hpp"
+#include "base/cgroup_files.hpp"
+#include "base/files.hpp"
+#include "base/split.hpp"
+
+namespace ka::host {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Result;
+
+/// In the first two of kPodParents of each kind lie the Guaranteed ones, each by its uid.
+std::vector<fs::path> pods_of(const Cgroups& cgroups, const std::string& pod_uid) {
+  std::string dashes = pod_uid;
+  std::ranges::replace(dashes, '-', '_');
+  return {cgroups.mount() / kPodsSlice / ("kubepods-pod" + dashes + ".slice"),
+          cgroups.mount() / "kubepods" / ("pod" + pod_uid)};
+}
+
+std::optional<fs::path> find_container(const fs::path& pod, const std::string& container) {
+  const auto names = base::list_directory(pod);
+  if (!names) return std::nullopt;
+  for (const std::string& name : *names) {
+    if (is_named_after(name, container) && !is_of_monitor(name)) return pod / name;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> lowest_process(const fs::path& cgroup) {
+  const auto text = base::read_file(cgroup / "cgroup.procs");
+  if (!text) return std::nullopt;
+  std::optional<int> lowest;
+  for (const std::string_view line : base::split(*text, '\n')) {
+    const auto pid = base::parse_number(line);
+    if (pid && *pid > 0 && (!lowest || *pid < *lowest)) lowest = static_cast<int>(*pid);
+  }
+  return lowest;
+}
+
+std::optional<int> first_process(const fs::path& container) {
+  if (const auto pid = lowest_process(container)) return pid;
+  const auto names = base::list_directory(container);
+  if (!names) return std::nullopt;
+  for (const std::string& name : *names) {
+    if (const auto pid = lowest_process(container / name)) return pid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<policy::ThreadKey> container_process(const Cgroups& cgroups, const base::ProcFs& proc,
+                                            const std::string& pod_uid,
+                                            const std::string& container) {
+  for (const fs::path& pod : pods_of(cgroups, pod_uid)) {
+    const auto directory = find_container(pod, container);
+    const auto pid = directory ? first_process(*directory) : std::nullopt;
+    if (!pid) continue;
+    const auto stat = proc.stat(*pid);
+    if (!stat) return unexpected(stat.error());
+    return policy::ThreadKey{*pid, *pid, stat->start_time};
+  }
+  return base::fail(base::ErrorCode::kNotFound, "it has no process in a cgroup of its own");
+}
+
+}  // namespace ka::host
