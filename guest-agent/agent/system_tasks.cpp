@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <functional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "base/files.hpp"
 #include "guest-agent/agent/cpuset.hpp"
 #include "guest-agent/agent/files.hpp"
 
@@ -18,6 +20,7 @@ namespace {
 using policy::GuestCpuSet;
 
 constexpr int kTasksAtOnce = 8;
+constexpr mode_t kRecordMode = 0600;
 constexpr const char* kService = "kata-agent";
 /// What systemd runs beside containers (systemd.special(7)).
 constexpr const char* kSlices[] = {"init.scope", "system.slice", "user.slice"};
@@ -74,7 +77,8 @@ bool is_there(const Tree& tree, const std::filesystem::path& cgroup) {
 void SystemTasks::begin(const Hierarchy& hierarchy, const Tree& tree, const GuestCpuSet& common,
                         const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
-  if (!apart && state_ == State::kUntouched) return;
+  if (state_ == State::kUntouched && !adopt() && !apart) return;
+  if (apart) keep_record(common);
   state_ = apart ? State::kApart : State::kRestored;
   done_ = {};
   hierarchy_ = hierarchy;
@@ -100,8 +104,31 @@ void SystemTasks::place_some() {
     place_task(tasks_.back());
     tasks_.pop_back();
   }
-  if (tasks_.empty()) earlier_.clear();
+  if (!tasks_.empty()) return;
+  earlier_.clear();
+  std::error_code none;
+  if (state_ == State::kRestored) std::filesystem::remove(record(), none);
 }
+
+/// From an agent that was killed. False: it kept nothing off any CPU.
+bool SystemTasks::adopt() {
+  const auto text = read_text(record());
+  if (!text) return false;
+  if (const auto cpus = policy::parse_list<policy::GuestCpuTag>(*text)) earlier_.push_back(*cpus);
+  interrupts_placed_ = true;
+  return true;
+}
+
+/// What cannot be recorded is placed nevertheless: it is lost only with the agent.
+void SystemTasks::keep_record(const GuestCpuSet& common) const {
+  const std::string text = policy::format_list(common);
+  if (read_text(record()) == text) return;
+  std::error_code none;
+  std::filesystem::create_directories(record().parent_path(), none);
+  static_cast<void>(base::write_atomically(record(), text, kRecordMode));
+}
+
+std::filesystem::path SystemTasks::record() const { return roots_.run / "kata-affinity/apart"; }
 
 bool SystemTasks::hold_services(const Tree& tree) {
   if (state_ != State::kApart) return true;

@@ -20,8 +20,8 @@ class SystemTasks {
   SystemTasks(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
 
   /// Keeps all of it on `common` from now on: places interrupts, and makes place_some() look at
-  /// every task of the guest. Nothing is touched while no CPU was ever set apart; once one was, all
-  /// of it follows hotplug, also after it was restored.
+  /// every task of the guest. Nothing is touched while no CPU was ever set apart; once one was, by
+  /// an agent that was killed, too, all of it follows hotplug, also after it was restored.
   void begin(const Hierarchy& hierarchy, const Tree& tree, const policy::GuestCpuSet& common,
              const policy::GuestCpuSet& online, bool interrupts);
   /// begin() left work to do.
@@ -42,6 +42,9 @@ class SystemTasks {
   /// kUntouched --a CPU is set apart--> kApart <--> kRestored: none is any more.
   enum class State { kUntouched, kApart, kRestored };
 
+  bool adopt();
+  void keep_record(const policy::GuestCpuSet& common) const;
+  std::filesystem::path record() const;
   void place_interrupts(const policy::GuestCpuSet& cpus);
   bool place_slices(const Tree& tree);
   bool give(const std::filesystem::path& service, const policy::GuestCpuSet& cpus);

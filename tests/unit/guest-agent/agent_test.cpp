@@ -300,6 +300,21 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off reserved vCPUs
     CHECK(agent.report().services_moved);
   }
 
+  SECTION("and are released by the agent after one that was killed") {
+    agent::Agent next(scene.roots(), scene.threads);
+    next.apply({.move_interrupts = false, .release = true});
+    do_all_of(next);
+    CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-3");
+    CHECK(scene.threads.cpus[20] == GuestCpuSet::range(0, 3));
+    CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus") == "0-3");
+
+    scene.files.write("proc/irq/24/smp_affinity_list", "1\n");  // and then it is others'
+    agent::Agent third(scene.roots(), scene.threads);
+    third.apply({.move_interrupts = false, .release = true});
+    do_all_of(third);
+    CHECK(scene.read("proc/irq/24/smp_affinity_list") == "1");
+  }
+
   SECTION("and are released") {
     agent.apply({.move_interrupts = false, .release = true});
     do_all_of(agent);
