@@ -58,12 +58,14 @@ class FakeCgroupTree final : public helper::CgroupTree {
 
   base::Result<void> make(const std::string& cgroup) const override {
     ++writes;
+    if (before_write) before_write(cgroup);
     groups_[cgroup] = {};
     return {};
   }
 
   base::Result<void> remove(const std::string& cgroup) const override {
     ++writes;
+    if (before_write) before_write(cgroup);
     if (!groups_.contains(cgroup)) return base::fail_errno(ENOENT, cgroup);
     if (!children(cgroup).empty() || threads_of(cgroup) != "") {
       return base::fail_errno(EBUSY, cgroup);
@@ -123,6 +125,7 @@ class FakeCgroupTree final : public helper::CgroupTree {
   bool has_exclusive = true;  ///< false: before 6.7
   mutable int writes = 0;
   std::map<std::string, int> refuses;  ///< by path of a file: errno
+  /// Of a file; or of a cgroup, before it is made or removed.
   std::function<void(const std::string& path)> before_write;
 
  private:

@@ -97,7 +97,7 @@ class Helper {
                     return host::changed_topology(options.topology, online);
                   }}),
         partition_service_(partitions_, power_,
-                           [this](const policy::CpuSet& cpus) { return service_.admit_now(cpus); }),
+                           [this](const policy::CpuSet& cpus) { return admit_isolated(cpus); }),
         exits_(VmmThreads(options.roots.proc),
                [this](const policy::ThreadKey& vmm) {
                  partition_service_.ended(vmm);
@@ -149,6 +149,13 @@ class Helper {
   }
 
  private:
+  /// Only CPUs that the host is kept off become partitions.
+  base::Result<policy::CpuSet> admit_isolated(const policy::CpuSet& cpus) {
+    auto admitted = service_.admit_now(cpus);
+    if (admitted) *admitted &= keeper_.quiet();
+    return admitted;
+  }
+
   bool holds() const { return keeper_.holds() || rdt_.holds() || partition_service_.holds(); }
 
   const std::filesystem::path& file_held() const {

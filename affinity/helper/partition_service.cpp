@@ -101,8 +101,11 @@ void PartitionService::refuse(std::vector<Partition>& partitions, const CpuSet& 
   for (const Partition& one : partitions) {
     const CpuSet taken = one.cpus - admitted;
     if (taken.empty()) continue;
-    refused_.push_back(
-        {one.vmm, one.cpus, policy::format_list(taken) + " is of kubelet's shared pool", {}});
+    refused_.push_back({one.vmm,
+                        one.cpus,
+                        policy::format_list(taken) +
+                            " is of kubelet's shared pool, or the host is not kept off it",
+                        {}});
   }
   std::erase_if(partitions, [&](const Partition& one) { return !one.cpus.subset_of(admitted); });
 }

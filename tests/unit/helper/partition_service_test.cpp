@@ -197,7 +197,8 @@ TEST_CASE("CPUs of the shared pool are refused, and other partitions are made") 
                             R"(],"priority":0,"full_power":false})";
   const auto response = scene.call("POST", wrapped(wrong + ',' + scene.partition("2-3")));
   CHECK(response.status == 200);
-  CHECK(has(response.body, R"("problem":"1 is of kubelet's shared pool")"));
+  CHECK(has(response.body,
+            R"("problem":"1 is of kubelet's shared pool, or the host is not kept off it")"));
   CHECK(scene.tree.isolated() == "2-3");
 }
 
