@@ -14,12 +14,15 @@ using base::ErrorCode;
 using base::fail;
 using base::Result;
 
-Result<void> check_cpus(const policy::CpuSet& cpus, const policy::Topology& topology) {
-  if (const auto missing = cpus - topology.all(); !missing.empty()) {
-    return fail(ErrorCode::kInvalid, "cpus: this machine has no CPU " +
-                                         policy::format_list(missing) + " (it has " +
-                                         policy::format_list(topology.all()) + ")");
-  }
+Result<void> check_exist(const policy::CpuSet& cpus, const policy::Topology& topology) {
+  const auto missing = cpus - topology.all();
+  if (missing.empty()) return {};
+  return fail(ErrorCode::kInvalid, "cpus: this machine has no CPU " + policy::format_list(missing) +
+                                       " (it has " + policy::format_list(topology.all()) + ")");
+}
+
+Result<void> check_online(const policy::CpuSet& cpus, const policy::Topology& topology) {
+  if (auto good = check_exist(cpus, topology); !good) return good;
   if (const auto offline = cpus - topology.online(); !offline.empty()) {
     return fail(ErrorCode::kInvalid, "cpus: CPU " + policy::format_list(offline) + " is offline");
   }
@@ -48,7 +51,9 @@ struct Checker {
                                            policy::format_list(missing) + " (it has " +
                                            policy::format_list(topology.nodes()) + ")");
     }
-    return check_cpus(event.spec.cpus.value_or(policy::CpuSet{}), topology);
+    // kubelet and runtimes assign CPUs that are offline too; they are the container's when they
+    // come back, and the shim proxy reports them here.
+    return check_exist(event.spec.cpus.value_or(policy::CpuSet{}), topology);
   }
 
   Result<void> operator()(const policy::ledger::ContainerExited& event) const {
@@ -58,13 +63,13 @@ struct Checker {
     return known(event.sandbox, event.container);
   }
   Result<void> operator()(const policy::ledger::KubeletSeen& event) const {
-    return check_cpus(event.shared_pool.value_or(policy::CpuSet{}), topology);
+    return check_exist(event.shared_pool.value_or(policy::CpuSet{}), topology);
   }
   Result<void> operator()(const policy::ledger::ResourcesSeen&) const { return {}; }
   Result<void> operator()(const policy::ledger::PreparedSeen&) const { return {}; }
   Result<void> operator()(const policy::ledger::OverrideSet& event) const {
     if (auto good = known(event.sandbox); !good) return good;
-    return check_cpus(event.value.cpus, topology);
+    return check_online(event.value.cpus, topology);
   }
 
   Result<void> known(const std::string& sandbox) const {

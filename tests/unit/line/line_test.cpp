@@ -447,19 +447,24 @@ TEST_CASE("the number of sandboxes of a node is limited") {
   CHECK(scene.line().node().ledger().pods().size() == policy::kMaxSandboxes);
 }
 
-TEST_CASE("an offline CPU is rejected") {
+TEST_CASE("an offline CPU stays its container's, which gets it when it is back; a pin is refused") {
   LineScene scene;
   scene.boot_vm(100, 2);
   REQUIRE(scene.add("s1", 100));
   std::vector<policy::Cpu> cpus;
   for (int i = 0; i < 8; ++i) cpus.push_back({i, i, 0, 0, 0});
+  const auto whole = *policy::Topology::make(cpus);
   cpus[5].online = false;
   scene.line().change_topology(*policy::Topology::make(cpus));
-  const auto refused = scene.container("s1", "c", {4, 5}, true);
+  REQUIRE(scene.container("s1", "c", {4, 5}, true));
+  CHECK(scene.line().node().ledger().exclusive() == CpuSet{4, 5});
+  CHECK(scene.cpus(110) + ' ' + scene.cpus(111) == "4 4");
+  const auto refused = scene.requests().submit(
+      {policy::ledger::Source::kApi, policy::ledger::OverrideSet{"s1", {{.cpus = {5}}}}});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == ErrorCode::kInvalid);
   CHECK(refused.error().message == "cpus: CPU 5 is offline");
-  CHECK(scene.line().node().ledger().find("s1")->containers.empty());
+  scene.line().change_topology(whole);
+  CHECK(std::set{scene.cpus(110), scene.cpus(111)} == std::set<std::string>{"4", "5"});
 }
 
 TEST_CASE("a thread gets a CPU that was offline while it was placed") {
