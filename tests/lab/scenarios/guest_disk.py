@@ -6,6 +6,7 @@
 from pathlib import Path
 
 from lab import check, disk, product
+from lab.expect import expect_dedicated
 from lab.guest import Guest, expect_notice, expect_placed
 from lab.pods import VmPod
 from lab.product import Daemon
@@ -100,6 +101,24 @@ def expect_all(guest: SystemdGuest) -> None:
     check.equal("violations that verify finds", product.violations(), [])
 
 
+def doubts() -> set[str]:
+    """Why verify says `degraded`."""
+    return {each["reason"] for each in product.call("POST", "/v1/verify")["findings"] if each["severity"] == "degraded"}
+
+
+def hang(pod: VmPod, guest: SystemdGuest) -> None:
+    """The agent is stopped, as one that hangs: the host does its part without it and says what nobody confirms, until the agent goes on."""
+    guest.shell.run(f"systemctl kill --signal=STOP {UNIT}")
+    pod.update(DB, "7", exclusive=True)
+    expect_dedicated(pod.vm, "4-5,7")
+    check.eventually("why verify says degraded", doubts, {"guest-silent"})
+    check.equal("whether the agent answers", product.guest(pod.vm.id)["connected"], False)
+    guest.shell.run(f"systemctl kill --signal=CONT {UNIT}")
+    expect_placed(guest, OWN | {DB: "7"})
+    check.eventually("why verify says degraded", doubts, set())
+    pod.update(DB, OWN[DB], exclusive=True)
+
+
 def live(vms: Vms) -> None:
     check.step("a guest boots from it")
     spec = VmSpec(5, job="disk", disk=str(IMAGE), words="systemd.unit=kata-containers.target", shell=True)
@@ -126,6 +145,10 @@ def live(vms: Vms) -> None:
 
     check.step("systemd starts kata-agent anew, in a new cgroup")
     guest.shell.run(f"systemctl --no-ask-password restart {KATA}")
+    expect_all(guest)
+
+    check.step("our agent hangs, and goes on")
+    hang(pod, guest)
     expect_all(guest)
 
     check.step("our agent is killed")
