@@ -90,6 +90,7 @@ class IsolationChecker {
 
  private:
   void check_cpus(const ContainerFacts& owner, Obstacles& found) const;
+  bool shares_for_want_of_cpus(const ContainerFacts& owner, const ContainerPlan& planned) const;
   void check_vcpus(const ContainerFacts& owner, const ContainerPlan& planned,
                    Obstacles& found) const;
   void check_sharers(const ContainerPlan& planned, Obstacles& found) const;
@@ -129,6 +130,14 @@ void IsolationChecker::check_cpus(const ContainerFacts& owner, Obstacles& found)
   if (!refused.empty()) found.add(Obstacle::kCpusUnusable, Remedy::kCgroupCpus, {}, refused);
 }
 
+/// Where some of its CPUs cannot be used, its vCPUs share the others however many they are. That is
+/// reported of these CPUs (check_cpus).
+bool IsolationChecker::shares_for_want_of_cpus(const ContainerFacts& owner,
+                                               const ContainerPlan& planned) const {
+  return pins(settings_) && !owner.cpus.subset_of(bounds_.permitted) &&
+         planned.vcpus.size() >= owner.cpus.size();
+}
+
 void IsolationChecker::check_vcpus(const ContainerFacts& owner, const ContainerPlan& planned,
                                    Obstacles& found) const {
   CpuSet missing = (owner.cpus & bounds_.permitted) - set_aside_;
@@ -138,7 +147,7 @@ void IsolationChecker::check_vcpus(const ContainerFacts& owner, const ContainerP
     if (vcpu != nullptr && vcpu->role == VcpuRole::kDedicated) missing -= vcpu->cpus;
     moved |= pin_of({{}, Role::kVcpu, index, {}}) != nullptr;
   }
-  if (missing.empty()) return;
+  if (missing.empty() || shares_for_want_of_cpus(owner, planned)) return;
   if (!pins(settings_)) {
     found.add(Obstacle::kNotPinned, Remedy::kPinning, {}, missing);
   } else if (!moved) {

@@ -91,6 +91,9 @@ TEST_CASE("threads that share an exclusive container's CPUs are named") {
   foreign.foreign = "3";
   auto offline = kGood;
   offline.facts.cgroup_cpus = cpus("0-2");
+  auto few = offline;
+  few.facts = sandbox(2, {owner("a", "2-3"), shared("z", "0-1")});
+  few.facts.cgroup_cpus = cpus("0-2");
   auto masked = kGood;
   masked.settings = keeping_house(Kind::kSharedPool);
   masked.settings.vcpu_pinning = VcpuPinning::kMask;
@@ -109,8 +112,9 @@ TEST_CASE("threads that share an exclusive container's CPUs are named") {
        "a: no-floating-vcpu 2 shared-container 2 [z]"},
       {"fewer vCPUs than CPUs", alone(1, Kind::kSharedPool),
        "a: too-few-vcpus 2-3 no-floating-vcpu 2-3"},
-      {"a CPU that another pod claims", foreign, "a: too-few-vcpus 2 cpus-contested 3"},
-      {"a CPU that its cgroup does not allow", offline, "a: too-few-vcpus 2 cpus-unusable 3"},
+      {"a CPU that another pod claims", foreign, "a: cpus-contested 3"},
+      {"a CPU that its cgroup does not allow", offline, "a: cpus-unusable 3"},
+      {"the same with fewer vCPUs than CPUs", few, "a: too-few-vcpus 2 cpus-unusable 3"},
       {"no vCPU is pinned", masked, "a: not-pinned 2-3"},
       {"two containers of one pod own the same", overlapping, "a:; b:"},
       {"it exited", exited, ""},
