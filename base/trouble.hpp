@@ -32,6 +32,8 @@ class Trouble {
   const std::optional<Error>& passing() const { return passing_; }
   /// The first permission error: nodes may be set up so that we lack a privilege.
   const std::optional<Error>& refused() const { return refused_; }
+  /// One of the errors, a transient one first.
+  const std::optional<Error>& any() const { return passing_ ? passing_ : refused_; }
 
  private:
   static void keep(std::optional<Error>& first, const Error& error) {

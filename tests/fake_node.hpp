@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -190,6 +191,23 @@ class FakeNode {
   }
 
   void write(const std::string& file, const std::string& text) const { dir_.write(file, text); }
+
+  /// Lets every attempt to read a file, a directory or a link fail, though it is there. Returns
+  /// what makes it readable again.
+  std::function<void()> make_unreadable(const std::string& name) const {
+    const std::filesystem::path path = dir_.path() / name, aside = path.native() + ".aside";
+    const bool is_link = std::filesystem::is_symlink(path);
+    std::filesystem::rename(path, aside);
+    if (is_link) {
+      dir_.write(name, "");
+    } else {
+      dir_.link(name, path);
+    }
+    return [path, aside] {
+      std::filesystem::remove(path);
+      std::filesystem::rename(aside, path);
+    };
+  }
 
  private:
   void write_thread(int pid, int tid, const std::string& comm, int ppid, int start_time, char state,

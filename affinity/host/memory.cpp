@@ -108,11 +108,13 @@ void read_ends(std::string_view maps, std::vector<Mapping>& mappings) {
 
 /// A device that reaches the guest's memory by itself; one with a name, if any has. The kernel pins
 /// that memory, and pinned pages cannot move.
-std::string passed_through(const fs::path& process) {
+Result<std::string> passed_through(const fs::path& process) {
+  base::Trouble trouble;
   std::string found;
-  for (const std::string& file : device_files(process)) {
+  for (const std::string& file : device_files(process, trouble)) {
     if (found.empty() || file.starts_with('/')) found = file;
   }
+  if (found.empty() && trouble.any()) return unexpected(*trouble.any());
   return found;
 }
 
@@ -161,6 +163,8 @@ Result<ProcessMemory> read_memory(const fs::path& proc, const fs::path& sys, int
   if (!maps) return unexpected(maps.error());
   auto mappings = parse_numa_maps(*text);
   if (!mappings) return unexpected(std::move(mappings.error()));
+  auto device = passed_through(process);
+  if (!device) return unexpected(std::move(device.error()));
   ProcessMemory memory;
   read_ends(*maps, *mappings);
   for (Mapping& mapping : *mappings) {
@@ -176,7 +180,7 @@ Result<ProcessMemory> read_memory(const fs::path& proc, const fs::path& sys, int
     part.free = free_memory(sys, part.page);
   }
   memory.facts.allowed = allowed_nodes(process);
-  memory.facts.device = passed_through(process);
+  memory.facts.device = std::move(*device);
   return memory;
 }
 

@@ -28,16 +28,43 @@ const InterruptFacts* find(const std::vector<InterruptFacts>& interrupts,
   return found == interrupts.end() || found->name != record.name ? nullptr : &*found;
 }
 
+const InterruptView* find_number(const std::vector<InterruptView>& views, int number) {
+  const auto found = std::ranges::find_if(
+      views, [number](const InterruptView& view) { return view.facts.number == number; });
+  return found == views.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-void InterruptKeeper::observe(const vmm::Roots& roots, int vmm) {
-  auto found = host::find_passed_through(roots.proc, roots.sys, vmm);
+base::Result<void> InterruptKeeper::observe(const vmm::Roots& roots, int vmm) {
+  base::Trouble trouble;
+  auto found = host::find_passed_through(roots.proc, roots.sys, vmm, trouble);
+  const policy::PassedThrough before = picture();
   devices_ = std::move(found.devices);
   views_.clear();
   for (InterruptFacts& facts : found.interrupts) {
-    views_.push_back({.facts = std::move(facts), .wanted = {}, .managed = false, .problem = {}});
+    views_.push_back({.facts = std::move(facts), .wanted = {}, .problem = {}});
   }
-  forget_freed();
+  if (!trouble.none()) keep_unseen(before);
+  forget_freed(trouble.none());
+  return trouble.none() ? base::Result<void>() : unexpected(*trouble.any());
+}
+
+void InterruptKeeper::keep_unseen(const policy::PassedThrough& before) {
+  for (const policy::DeviceFacts& device : before.devices) {
+    const auto seen = std::ranges::find(devices_, device.id, &policy::DeviceFacts::id);
+    if (seen == devices_.end()) {
+      devices_.push_back(device);
+    } else if (seen->node < 0) {
+      seen->node = device.node;
+    }
+  }
+  for (const InterruptFacts& facts : before.interrupts) {
+    if (find_number(views_, facts.number) != nullptr) continue;
+    views_.push_back({.facts = facts, .wanted = {}, .seen = false, .problem = {}});
+  }
+  std::ranges::sort(devices_, {}, &policy::DeviceFacts::id);
+  std::ranges::sort(views_, {}, [](const InterruptView& view) { return view.facts.number; });
 }
 
 policy::PassedThrough InterruptKeeper::picture() const {
@@ -46,12 +73,12 @@ policy::PassedThrough InterruptKeeper::picture() const {
   return picture;
 }
 
-/// A number that was freed may be another interrupt's by now.
-void InterruptKeeper::forget_freed() {
-  const auto is_freed = [this](const auto& entry) {
-    return std::ranges::none_of(views_, [&](const InterruptView& view) {
-      return view.facts.number == entry.first && view.facts.name == entry.second.name;
-    });
+/// A number that was freed may be another interrupt's by now. One that is not there may only be
+/// unseen.
+void InterruptKeeper::forget_freed(bool is_all_seen) {
+  const auto is_freed = [&](const auto& entry) {
+    const InterruptView* view = find_number(views_, entry.first);
+    return view == nullptr ? is_all_seen : view->facts.name != entry.second.name;
   };
   std::erase_if(records_, is_freed);
   std::erase_if(refused_, is_freed);
@@ -75,6 +102,7 @@ void InterruptKeeper::evaluate(InterruptView& view) const {
   if (!view.facts.shared_with.empty()) {
     view.problem = "shared with " + view.facts.shared_with + ", left alone";
   }
+  if (!view.seen) view.problem = "unreadable";
   const auto refused = refused_.find(view.facts.number);
   if (refused == refused_.end() || refused->second.wanted != view.wanted) return;
   view.managed = false;
@@ -100,7 +128,7 @@ InterruptWrites InterruptKeeper::place(const vmm::Roots& roots, const CpuSet& fo
   unanswered_ = false;
   for (InterruptView& view : views_) {
     if (view.wanted.empty()) give_back_one(roots, view, foreign, writes);
-    if (!view.managed) continue;
+    if (!view.managed || !view.seen) continue;
     answers |= in_time && is_contested(view);
     if (may_place(view, in_time)) place_one(roots, view, writes);
   }
@@ -162,22 +190,27 @@ void InterruptKeeper::fail(InterruptView& view, const base::Error& error, Interr
 
 InterruptWrites InterruptKeeper::give_back(const vmm::Roots& roots, const CpuSet& foreign) {
   InterruptWrites writes;
+  unanswered_ = false;
   for (InterruptView& view : views_) give_back_one(roots, view, foreign, writes);
   refused_.clear();
-  unanswered_ = false;
   return writes;
 }
 
 void InterruptKeeper::give_back_one(const vmm::Roots& roots, InterruptView& view,
                                     const CpuSet& foreign, InterruptWrites& writes) {
   const auto record = records_.find(view.facts.number);
-  if (record == records_.end()) return;
+  if (record == records_.end() || !view.seen) return;
   const CpuSet cpus = record->second.theirs - foreign;
   const bool ours = view.facts.cpus == record->second.ours;
-  records_.erase(record);
-  if (!ours || cpus.empty() || cpus == view.facts.cpus) return;
+  if (!ours || cpus.empty() || cpus == view.facts.cpus) {
+    records_.erase(record);
+    return;
+  }
   auto sent = host::send_interrupt(roots.proc, roots.sys, view.facts, cpus);
   ++(sent ? writes.done : writes.failed);
+  const bool is_over = sent || is_gone(sent) || is_final_for_interrupt(sent.error());
+  unanswered_ |= !is_over;
+  if (is_over) records_.erase(record);
   if (sent) view.facts.cpus = std::move(*sent);
 }
 
@@ -185,12 +218,14 @@ bool InterruptKeeper::is_unchanged(const vmm::Roots& roots, bool node_has_vfio, 
                                    Time now) const {
   if (unanswered_ && answer_limit_.may_answer(now)) return false;
   if (!node_has_vfio) return left_ == policy::PassedThrough{};
-  return host::find_passed_through(roots.proc, roots.sys, vmm) == left_;
+  base::Trouble trouble;
+  return host::find_passed_through(roots.proc, roots.sys, vmm, trouble) == left_ && trouble.none();
 }
 
 int InterruptKeeper::count_changed(const vmm::Roots& roots, int vmm) const {
   if (records_.empty()) return 0;
-  const auto now = host::find_passed_through(roots.proc, roots.sys, vmm).interrupts;
+  base::Trouble ignored;
+  const auto now = host::find_passed_through(roots.proc, roots.sys, vmm, ignored).interrupts;
   return static_cast<int>(std::ranges::count_if(records_, [&](const auto& entry) {
     const SavedInterrupt& record = entry.second;
     const InterruptFacts* before = find(left_.interrupts, record);

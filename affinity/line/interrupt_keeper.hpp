@@ -30,8 +30,9 @@ class InterruptKeeper {
  public:
   using Time = AnswerLimit::Time;
 
-  /// Reads what the VMM has now. Interrupts come and go with the guest's driver.
-  void observe(const vmm::Roots& roots, int vmm);
+  /// Reads what the VMM has now. Interrupts come and go with the guest's driver. While something
+  /// cannot be read, what was known and is not seen stays; the error is why.
+  base::Result<void> observe(const vmm::Roots& roots, int vmm);
   /// None is sent to CPUs of `doubted`, which another pod may own.
   void set_plan(const policy::plan::SandboxPlan& plan, const policy::CpuSet& doubted);
 
@@ -52,7 +53,7 @@ class InterruptKeeper {
   /// Remembers the interrupts as the line leaves them.
   void remember() { left_ = picture(); }
   /// False when something differs from how the line left it, or it is time to try again.
-  /// `node_has_vfio`: host::has_vfio(), asked once for all sandboxes.
+  /// `node_has_vfio`: host::has_vfio(), asked once for all sandboxes; true where that is not known.
   bool is_unchanged(const vmm::Roots& roots, bool node_has_vfio, int vmm, Time now) const;
   /// How many of those that we placed another program has moved.
   int count_changed(const vmm::Roots& roots, int vmm) const;
@@ -70,7 +71,8 @@ class InterruptKeeper {
   };
 
   policy::PassedThrough picture() const;
-  void forget_freed();
+  void keep_unseen(const policy::PassedThrough& before);
+  void forget_freed(bool is_all_seen);
   void evaluate(InterruptView& view) const;
   bool is_contested(const InterruptView& view) const;
   bool may_place(InterruptView& view, bool in_time);

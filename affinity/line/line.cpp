@@ -181,7 +181,7 @@ Outcome Line::check_drift() {
   Affected drifted;
   base::ThreadStats stats(node_.proc.root());
   const ProbeContext context = node_.probe(stats);
-  const bool has_vfio = host::has_vfio(node_.roots.sys);
+  const bool has_vfio = host::has_vfio(node_.roots.sys).value_or(true);
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     const bool is_placed = !unplaced_.contains(sandbox->id());
     const bool is_as_left = sandbox->is_unchanged(context, has_vfio, node_.clock.now());

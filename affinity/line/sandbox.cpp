@@ -85,7 +85,8 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
                                             : why_not_managed(pod, context.cgroups, *of_vmm, own));
   read_masks(context, pod, *of_vmm);
   remember_originals();
-  interrupts_.observe(context.roots, seen_.vmm_pid);
+  const auto interrupts = interrupts_.observe(context.roots, seen_.vmm_pid);
+  if (!interrupts) record_trouble(interrupts.error());
   classes_.observe(context.calls, seen_.threads, own, !pod.class_annotations.empty());
   return {};
 }

@@ -42,9 +42,12 @@ struct InterruptView {
   policy::CpuSet wanted;  ///< where the plan sends it; empty: left where it is
   /// False when the kernel refused for good, others share it, or the plan leaves it alone.
   bool managed = false;
+  /// False when it could not be read when it was last observed: `facts` are from before, and it is
+  /// not written to.
+  bool seen = true;
   std::string problem;  ///< why it is not routed as wanted; empty if it is
 
-  bool drifted() const { return managed && wanted != facts.cpus; }
+  bool drifted() const { return seen && managed && wanted != facts.cpus; }
   /// "interrupt 24 (vfio-msix[0](0000:01:00.0))", for display.
   std::string name() const {
     return "interrupt " + std::to_string(facts.number) + " (" + facts.name + ')';

@@ -122,6 +122,16 @@ TEST_CASE("passed-through devices are found by open descriptors") {
   }
 }
 
+TEST_CASE("while open descriptors cannot be read, it is not known whether memory can move") {
+  const Tree tree;
+  const auto fds = tree.proc() / "41/fd";
+  std::filesystem::remove(fds);
+  std::filesystem::create_symlink(fds, fds);
+  const auto memory = tree.read();
+  REQUIRE_FALSE(memory);
+  CHECK_FALSE(is_gone(memory));
+}
+
 TEST_CASE("a process that has ended is gone") {
   const Tree tree;
   std::filesystem::remove_all(tree.proc() / "41");

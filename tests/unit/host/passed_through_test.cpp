@@ -26,7 +26,16 @@ struct Node : FakeNode {
     fd(41, 3, "/dev/kvm");
     fd(41, 4, "/dev/vfio/vfio");
   }
-  policy::PassedThrough find() const { return host::find_passed_through(proc(), sys(), 41); }
+  policy::PassedThrough find(base::Trouble& trouble) const {
+    return host::find_passed_through(proc(), sys(), 41, trouble);
+  }
+  /// Of what can be read.
+  policy::PassedThrough find() const {
+    base::Trouble trouble;
+    auto found = find(trouble);
+    CHECK(trouble.none());
+    return found;
+  }
 };
 
 }  // namespace
@@ -94,7 +103,7 @@ TEST_CASE("a device in the group but not bound to VFIO is not passed through") {
   CHECK(node.find().interrupts.empty());
 }
 
-TEST_CASE("an unreadable interrupt is left out") {
+TEST_CASE("an unreadable interrupt is left out, which is reported") {
   const Node node;
   node.vfio_device(kDevice, 12, "vfio0");
   node.fd(41, 5, "/dev/vfio/12");
@@ -108,9 +117,72 @@ TEST_CASE("an unreadable interrupt is left out") {
   node.fd(41, 6, "/dev/vfio/");
   node.fd(41, 7, "/dev/vfio/noiommu-3");
   node.fd(41, 8, "/dev/vfio/devices/../../../etc");
-  const auto found = node.find();
+  base::Trouble trouble;
+  const auto found = node.find(trouble);
   CHECK(found.devices == std::vector<DeviceFacts>{{kDevice, -1}});
   CHECK(found.interrupts.empty());
+  CHECK(trouble.any());
+}
+
+TEST_CASE("what cannot be read of a device is not absent") {
+  const Node node;
+  node.vfio_device(kDevice, 12, "vfio0", 1);
+  node.fd(41, 5, "/dev/vfio/12");
+  node.fd(41, 6, "/dev/vfio/devices/vfio0");
+  node.msi(kDevice, 45, msix(0), "0-7");
+  const auto has_trouble = [&] {
+    base::Trouble trouble;
+    (void)node.find(trouble);
+    return !trouble.none();
+  };
+  REQUIRE_FALSE(has_trouble());
+  const std::string device = "sys/bus/pci/devices/0000:01:00.0/";
+  for (const std::string& file :
+       {std::string("proc/41/fd"), std::string("proc/41/fd/5"),
+        std::string("proc/irq/45/smp_affinity_list"), std::string("sys/kernel/irq/45/actions"),
+        std::string("sys/kernel/iommu_groups/12/devices"),
+        std::string("sys/class/vfio-dev/vfio0/device"), device + "msi_irqs", device + "irq",
+        device + "driver", device + "numa_node"}) {
+    CAPTURE(file);
+    const auto restore = node.make_unreadable(file);
+    CHECK(has_trouble());
+    restore();
+    CHECK_FALSE(has_trouble());
+  }
+}
+
+TEST_CASE("whether a node has VFIO devices is not known while its classes cannot be read") {
+  const Node node;
+  CHECK(host::has_vfio(node.sys()) == false);
+  node.write("sys/class/vfio", "");
+  const auto unknown = host::has_vfio(node.sys());
+  REQUIRE_FALSE(unknown);
+  CHECK_FALSE(is_gone(unknown));
+  node.write("sys/class/vfio-dev/vfio0/dev", "");
+  CHECK(host::has_vfio(node.sys()) == true);
+}
+
+TEST_CASE("an interrupt whose handlers cannot be read is not moved, and not gone") {
+  const Node node;
+  node.vfio_device(kDevice, 12, "vfio0");
+  node.msi(kDevice, 45, msix(0), "0-7");
+  const InterruptFacts interrupt{45, kDevice, msix(0), "", {0}};
+  (void)node.make_unreadable("sys/kernel/irq/45/actions");
+  const auto sent = host::send_interrupt(node.proc(), node.sys(), interrupt, {2});
+  REQUIRE_FALSE(sent);
+  CHECK(sent.error().code == base::ErrorCode::kTransient);
+  CHECK(node.interrupt_cpus(45) == "0-7");
+}
+
+TEST_CASE("an interrupt that was sent and cannot be read back counts as sent") {
+  const Node node;
+  node.vfio_device(kDevice, 12, "vfio0");
+  node.msi(kDevice, 45, msix(0), "0-7");
+  const auto file = node.proc() / "irq/45/smp_affinity_list";
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink("/dev/zero", file);  // takes what is written, and has no end
+  const InterruptFacts interrupt{45, kDevice, msix(0), "", {0}};
+  CHECK(host::send_interrupt(node.proc(), node.sys(), interrupt, {2}) == CpuSet{2});
 }
 
 TEST_CASE("an interrupt is moved if it still belongs to its device") {

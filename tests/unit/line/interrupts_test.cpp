@@ -198,6 +198,53 @@ TEST_CASE("an immovable interrupt is reported once, and retried when it may help
   CHECK(scene.count("unmanaged") == 2);
 }
 
+TEST_CASE("what interrupts had is remembered while they cannot be read, also by the next daemon") {
+  Passed scene;
+  const std::string file = GENERATE("proc/irq/45/smp_affinity_list", "sys/kernel/irq/45/actions",
+                                    "sys/kernel/iommu_groups/12/devices", "proc/100/fd/30");
+  CAPTURE(file);
+  const bool restarts = GENERATE(false, true);
+  const auto restore = scene.node.make_unreadable(file);
+  scene.line().check_drift();
+  if (restarts) {
+    scene.start();
+    scene.line().adopt();
+  } else {
+    CHECK(scene.view().devices.size() == 1);
+    CHECK(scene.view().interrupts.size() == 2);
+  }
+  const line::VerifyReport report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kUnknown);
+  CHECK_FALSE(scene.view().trouble.empty());
+  restore();
+  scene.line().check_drift();
+  CHECK(scene.verifier().verify().ok());
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.sent(45) == "0-7");
+  CHECK(scene.sent(46) == "0-7");
+}
+
+TEST_CASE("an interrupt that cannot be read during its release is restored later") {
+  Passed scene;
+  const auto restore = scene.node.make_unreadable("sys/kernel/irq/45/actions");
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.sent(45) == "2-3");
+  CHECK(scene.sent(46) == "0-7");
+  restore();
+  scene.line().check_drift();
+  CHECK(scene.sent(45) == "0-7");
+}
+
+TEST_CASE("a number whose new handler is seen is forgotten although others cannot be read") {
+  Passed scene;
+  (void)scene.node.make_unreadable("sys/kernel/irq/46/actions");
+  scene.node.interrupt(45, msix(7), "5");
+  scene.line().check_drift();
+  CHECK(scene.sent(45) == "2-3");
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.sent(45) == "5");
+}
+
 TEST_CASE("an interrupt shared with another handler is left alone") {
   Passed scene;
   scene.node.write("sys/bus/pci/devices/0000:01:00.0/irq", "16\n");
