@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mounts.hpp"
+#include "base/result.hpp"
 
 namespace ka::base {
 
@@ -17,8 +18,9 @@ struct CpusetHierarchy {
   std::filesystem::path mount;
 };
 
-/// Version 2 where its root offers the cpuset controller, else that of version 1 that has it.
-std::optional<CpusetHierarchy> find_cpuset_hierarchy(const std::vector<Mount>& mounts);
+/// Version 2 where its root offers the cpuset controller, else that of version 1 that has it;
+/// absent: there is neither. The error: it cannot be read what the root of version 2 offers.
+Result<std::optional<CpusetHierarchy>> find_cpuset_hierarchy(const std::vector<Mount>& mounts);
 
 /// Of the CPUs that the cgroup really has. Version 1 of older kernels has no such file.
 constexpr const char* effective_cpus_file(int version) {

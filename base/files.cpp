@@ -75,10 +75,10 @@ class Temporary {
   Fd fd_;
 };
 
-/// Calls `visit` for each name in an open directory that was not read from before. Not readdir(3):
+/// Calls `visit` for each entry of an open directory that was not read from before. Not readdir(3):
 /// its 32 KiB buffer on the heap costs more than the threads of a VMM.
 template <typename Visit>
-Result<void> visit_names(int directory, Visit visit) {
+Result<void> visit_entries(int directory, Visit visit) {
   alignas(dirent64) std::array<char, 8192> buffer;
   for (;;) {
     const ssize_t filled = ::getdents64(directory, buffer.data(), buffer.size());
@@ -87,10 +87,34 @@ Result<void> visit_names(int directory, Visit visit) {
     for (ssize_t at = 0; at < filled;) {
       // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): getdents64(2)
       const auto* entry = reinterpret_cast<const dirent64*>(&buffer[static_cast<std::size_t>(at)]);
-      visit(std::string_view(entry->d_name));
+      visit(std::string_view(entry->d_name), entry->d_type);
       at += entry->d_reclen;
     }
   }
+}
+
+/// Not every file system tells the type with the name.
+bool is_subdirectory(int directory, std::string_view name, unsigned char type) {
+  if (name == "." || name == "..") return false;
+  if (type != DT_UNKNOWN) return type == DT_DIR;
+  struct stat status{};
+  return ::fstatat(directory, std::string(name).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISDIR(status.st_mode);
+}
+
+/// The names of the entries that `is_wanted` wants, sorted.
+template <typename IsWanted>
+Result<std::vector<std::string>> list_entries(const std::filesystem::path& path,
+                                              IsWanted is_wanted) {
+  const auto directory = open_directory(path);
+  if (!directory) return unexpected(directory.error());
+  std::vector<std::string> names;
+  auto done = visit_entries(directory->get(), [&](std::string_view name, unsigned char type) {
+    if (is_wanted(directory->get(), name, type)) names.emplace_back(name);
+  });
+  if (!done) return unexpected(std::move(done.error()));
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace
@@ -150,15 +174,12 @@ Result<Fd> open_directory(const std::filesystem::path& path) {
 }
 
 Result<std::vector<std::string>> list_directory(const std::filesystem::path& path) {
-  const auto directory = open_directory(path);
-  if (!directory) return unexpected(directory.error());
-  std::vector<std::string> names;
-  auto done = visit_names(directory->get(), [&names](std::string_view name) {
-    if (name != "." && name != "..") names.emplace_back(name);
-  });
-  if (!done) return unexpected(std::move(done.error()));
-  std::ranges::sort(names);
-  return names;
+  return list_entries(
+      path, [](int, std::string_view name, unsigned char) { return name != "." && name != ".."; });
+}
+
+Result<std::vector<std::string>> list_subdirectories(const std::filesystem::path& path) {
+  return list_entries(path, is_subdirectory);
 }
 
 Result<std::vector<int>> list_numbers(const std::filesystem::path& path) {
@@ -169,7 +190,7 @@ Result<std::vector<int>> list_numbers(const std::filesystem::path& path) {
 
 Result<std::vector<int>> list_numbers_at(int directory) {
   std::vector<int> numbers;
-  auto done = visit_names(directory, [&numbers](std::string_view name) {
+  auto done = visit_entries(directory, [&numbers](std::string_view name, unsigned char) {
     int value = 0;
     const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), value);
     if (error == std::errc{} && stop == name.data() + name.size()) numbers.push_back(value);

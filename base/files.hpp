@@ -48,6 +48,9 @@ Result<Fd> open_directory(const std::filesystem::path& path);
 /// The names in a directory without "." and "..", sorted.
 Result<std::vector<std::string>> list_directory(const std::filesystem::path& path);
 
+/// The names of the directories in a directory, without "." and "..", sorted. Links are none.
+Result<std::vector<std::string>> list_subdirectories(const std::filesystem::path& path);
+
 /// The names of a directory that are numbers (threads below /proc/<pid>/task), ascending.
 Result<std::vector<int>> list_numbers(const std::filesystem::path& path);
 

@@ -68,9 +68,10 @@ void Kin::find_relatives(const Roots& roots, const Target& target, const SeenPro
   std::vector<int> parents{vmm.pid};
   for (const auto& [pid, start_time] : relatives_) parents.push_back(pid);
   relatives_.merge(by_pid(virtiofsd_children(roots.proc, parents, trouble)));
-  if (target.proxy && find_proxy(roots.proc, target.proxy->pid) == target.proxy) {
-    relatives_.emplace(target.proxy->pid, target.proxy->start_time);
-  }
+  if (!target.proxy) return;
+  const auto proxy = find_proxy(roots.proc, target.proxy->pid);
+  trouble.record(proxy);
+  if (proxy && *proxy == *target.proxy) relatives_.emplace(proxy->pid, proxy->start_time);
 }
 
 void Kin::find_vhost(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,

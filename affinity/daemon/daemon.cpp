@@ -163,7 +163,7 @@ class Daemon {
     manager_.emplace(
         *std::move(prerequisites_.books),
         managed::AllocationFile(prerequisites_.state_dir, prerequisites_.boot_id),
-        managed::Cpusets(node_.cgroups, cpusets_),
+        managed::Cpusets(std::move(prerequisites_.cgroups), cpusets_),
         managed::Manager::Dependencies{
             source_node_, board_, clock_,
             [this](auto next) { boost::asio::post(io_, std::move(next)); }, node_.roots.sys});

@@ -71,6 +71,18 @@ Result<std::optional<policy::managed::Books>> open_books(const config::Config& c
   return std::optional(*std::move(books));
 }
 
+/// Nothing where kubelet gives containers their CPUs, or where there are none.
+Result<std::optional<host::Cgroups>> find_cgroups(const config::Config& config,
+                                                  const std::filesystem::path& proc) {
+  if (config.mode != config::Mode::kManaged) return std::nullopt;
+  auto found = host::Cgroups::find(proc);
+  if (found) return std::optional(*std::move(found));
+  if (is_gone(found) || found.error().code == base::ErrorCode::kUnavailable) return std::nullopt;
+  return base::fail(
+      found.error().code,
+      "mode = \"managed\": cannot find the containers' cgroups: " + found.error().message);
+}
+
 /// Nothing without read_socket.
 Result<std::optional<http::UnixListener>> open_reads(const config::Config& config) {
   if (config.read_socket.empty()) return std::nullopt;
@@ -93,6 +105,8 @@ Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) 
   parts.done("configuration");
   auto books = open_books(*config, *topology, base::ProcFs(options.roots.proc));
   if (!books) return unexpected(books.error());
+  auto cgroups = find_cgroups(*config, options.roots.proc);
+  if (!cgroups) return unexpected(cgroups.error());
   auto boot_id = base::ProcFs(options.roots.proc).boot_id();
   if (!boot_id) return unexpected(boot_id.error());
   const auto state_dir = options.state_dir.value_or(config->state_dir);
@@ -110,10 +124,10 @@ Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) 
       config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);
   if (!metrics) return unexpected(metrics.error());
   parts.done("sockets");
-  return Prerequisites{std::move(*config), std::move(*topology),   std::move(*boot_id),
-                       state_dir,          std::move(*state_lock), std::move(*api),
-                       std::move(*reads),  std::move(*metrics),    std::move(*books),
-                       std::move(parts)};
+  return Prerequisites{std::move(*config),  std::move(*topology),   std::move(*boot_id),
+                       state_dir,           std::move(*state_lock), std::move(*api),
+                       std::move(*reads),   std::move(*metrics),    std::move(*books),
+                       std::move(*cgroups), std::move(parts)};
 }
 
 }  // namespace ka::daemon

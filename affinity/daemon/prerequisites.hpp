@@ -9,6 +9,7 @@
 #include "affinity/config/config.hpp"
 #include "affinity/daemon/options.hpp"
 #include "affinity/daemon/start_parts.hpp"
+#include "affinity/host/cgroup.hpp"
 #include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "base/http/listen.hpp"
@@ -28,6 +29,7 @@ struct Prerequisites {
   std::optional<http::UnixListener> reads;      ///< none where it is not asked for
   base::Fd metrics;                             ///< none where it is not asked for
   std::optional<policy::managed::Books> books;  ///< mode = "managed"
+  std::optional<host::Cgroups> cgroups;         ///< for mode = "managed"; none where there are none
   StartParts parts;
 };
 

@@ -21,7 +21,7 @@ Result<std::string> first_of(const std::filesystem::path& directory,
   Result<std::string> text = base::fail(ErrorCode::kGone, directory.string());
   for (const char* name : names) {
     text = base::read_file(directory / name);
-    if (text) break;
+    if (!is_gone(text)) break;
   }
   return text;
 }
@@ -46,9 +46,10 @@ Result<policy::CpuSet> read_cpus(const std::filesystem::path& directory, int ver
 
 /// CPUs of the partition that the vCPUs have in their VMM's cgroup; empty: they have none. The
 /// effective sets of that cgroup and of all above it are without them.
-policy::CpuSet cpus_of_partition(const std::filesystem::path& vmm, int version) {
+Result<policy::CpuSet> cpus_of_partition(const std::filesystem::path& vmm, int version) {
   if (version != 2) return {};
-  return read_cpus(vmm / base::kPartitionCgroup, version).value_or(policy::CpuSet{});
+  auto cpus = read_cpus(vmm / base::kPartitionCgroup, version);
+  return is_gone(cpus) ? policy::CpuSet{} : std::move(cpus);
 }
 
 }  // namespace
@@ -57,7 +58,8 @@ Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
   const auto mounts = base::read_file(proc / "self" / "mountinfo");
   if (!mounts) return unexpected(mounts.error());
   const auto found = base::find_cpuset_hierarchy(base::parse_mounts(*mounts));
-  if (found) return Cgroups(found->version, found->mount, proc);
+  if (!found) return unexpected(found.error());
+  if (*found) return Cgroups((*found)->version, (*found)->mount, proc);
   return base::fail(ErrorCode::kUnavailable, "no cgroup hierarchy has the cpuset controller");
 }
 
@@ -84,7 +86,9 @@ Result<CgroupFacts> Cgroups::read(const std::filesystem::path& directory) const 
     cpus = read_cpus(with_files, version_);
   }
   if (!cpus) return unexpected(std::move(cpus.error()));
-  return CgroupFacts{with_files, directory, *cpus | cpus_of_partition(with_files, version_)};
+  const auto apart = cpus_of_partition(with_files, version_);
+  if (!apart) return unexpected(apart.error());
+  return CgroupFacts{with_files, directory, *cpus | *apart};
 }
 
 Result<policy::plan::Cpuset> Cgroups::cpuset(const std::filesystem::path& directory) const {
@@ -92,8 +96,9 @@ Result<policy::plan::Cpuset> Cgroups::cpuset(const std::filesystem::path& direct
   if (!configured) return unexpected(std::move(configured.error()));
   auto above = read(directory.parent_path());
   if (!above) return unexpected(std::move(above.error()));
-  const policy::CpuSet apart = cpus_of_partition(directory, version_);
-  return policy::plan::Cpuset{std::move(*configured), above->cpus | apart, apart};
+  auto apart = cpus_of_partition(directory, version_);
+  if (!apart) return unexpected(std::move(apart.error()));
+  return policy::plan::Cpuset{std::move(*configured), above->cpus | *apart, std::move(*apart)};
 }
 
 Result<policy::NodeSet> Cgroups::memory_nodes(const std::filesystem::path& directory) const {

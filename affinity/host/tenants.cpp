@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <charconv>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/cgroup_files.hpp"
@@ -68,15 +67,9 @@ void Walk::visit(const fs::path& directory, const CpuSet& above) {
   if (cpus.empty()) return;
   add_threads(directory, cpus);
   if (is_leaf(directory)) return;
-  std::error_code error;
-  fs::directory_iterator entries(directory, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    std::error_code ignored;
-    if (entries->is_directory(ignored) && !entries->is_symlink(ignored)) {
-      visit(entries->path(), cpus);
-    }
-  }
-  if (error) record(base::system_error(error.value(), directory.string()));
+  const auto names = base::list_subdirectories(directory);
+  if (!names) return record(names.error());
+  for (const std::string& name : *names) visit(directory / name, cpus);
 }
 
 /// One without files of its own (version 2) has what the one above it has.

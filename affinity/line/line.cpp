@@ -178,6 +178,7 @@ Outcome Line::cgroup_written(const std::string& directory) {
 
 Outcome Line::check_drift() {
   node_.registry.retry([this](const state::Saved& saved) { adopt_one(saved); });
+  node_.refresh_cgroups();
   Affected drifted;
   base::ThreadStats stats(node_.proc.root());
   const ProbeContext context = node_.probe(stats);

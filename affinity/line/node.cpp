@@ -11,11 +11,6 @@
 namespace ka::line {
 namespace {
 
-std::optional<host::Cgroups> find_cgroups(const vmm::Roots& roots) {
-  auto found = host::Cgroups::find(roots.proc);
-  return found ? std::optional(std::move(*found)) : std::nullopt;
-}
-
 const policy::plan::SandboxPlan& plan_or_none(const Sandbox& sandbox) {
   static const policy::plan::SandboxPlan kNoPlan;
   return sandbox.plan() == nullptr ? kNoPlan : *sandbox.plan();
@@ -35,13 +30,25 @@ Node::Node(policy::Topology machine, Options treatment, vmm::Roots where, Syscal
       options(std::move(treatment)),
       roots(std::move(where)),
       proc(roots.proc),
-      cgroups(find_cgroups(roots)),
+      cgroups_unread(base::Error{}),
       calls(syscalls.affinity),
       cpusets(syscalls.cpusets),
       registry(pods),
       board(shown),
       clock(time) {
   registry.describe_with([this](const std::string& pod) { return describe(pod); });
+  refresh_cgroups();
+}
+
+void Node::refresh_cgroups() {
+  if (!cgroups_unread) return;
+  cgroups_unread.reset();
+  auto found = host::Cgroups::find(roots.proc);
+  if (found) {
+    cgroups = std::move(*found);
+  } else if (!is_gone(found) && found.error().code != base::ErrorCode::kUnavailable) {
+    cgroups_unread = std::move(found.error());
+  }
 }
 
 std::vector<std::string> Node::sandbox_ids() const {
@@ -172,7 +179,7 @@ bool Node::is_given_back(const policy::ledger::PodRecord& pod) const {
 }
 
 ProbeContext Node::probe(base::ThreadStats& stats) const {
-  return {roots, proc, cgroups, calls, stats, topology.online()};
+  return {roots, proc, cgroups, cgroups_unread, calls, stats, topology.online()};
 }
 
 /// What a restart must know of a pod.

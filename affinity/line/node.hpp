@@ -17,6 +17,7 @@
 #include "affinity/registry/registry.hpp"
 #include "base/clock.hpp"
 #include "base/process.hpp"
+#include "base/result.hpp"
 #include "base/thread_stats.hpp"
 #include "policy/facts/topology.hpp"
 #include "policy/ledger/ledger.hpp"
@@ -82,12 +83,16 @@ class Node {
   /// The same of a pod without a VM: the host may use its CPUs.
   bool is_given_back(const policy::ledger::PodRecord& pod) const;
   ProbeContext probe(base::ThreadStats& stats) const;
+  /// Finds the cgroups, where they could not be read before.
+  void refresh_cgroups();
 
   policy::Topology topology;
   Options options;
   const vmm::Roots roots;
   const base::ProcFs proc;
-  const std::optional<host::Cgroups> cgroups;  ///< absent where there are no cpuset cgroups
+  std::optional<host::Cgroups> cgroups;  ///< absent where there are no cpuset cgroups, or unread
+  /// Why it is not known whether there are any, and where.
+  std::optional<base::Error> cgroups_unread;
   AffinityCalls& calls;
   host::CpusetWriter& cpusets;
   registry::Registry& registry;

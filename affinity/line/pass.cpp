@@ -40,7 +40,9 @@ int count_failed(const Sandbox& sandbox) {
 Pass::Pass(Node& node, Extent extent)
     : node_(node),
       extent_(node.registry.gate().may_widen() ? extent : Extent::kNarrow),
-      stats_(node.proc.root()) {}
+      stats_(node.proc.root()) {
+  node_.refresh_cgroups();
+}
 
 void Pass::run(Affected sandboxes) {
   for (int pass = 0; pass < kMaxPasses && !sandboxes.empty(); ++pass) {

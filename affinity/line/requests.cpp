@@ -52,7 +52,9 @@ Result<Outcome> Requests::submit(Event event) {
 Result<Event> Requests::identified(Event event) const {
   auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body);
   if (seen != nullptr && seen->proxy) {
-    seen->proxy = vmm::find_proxy(node_.roots.proc, seen->proxy->pid);
+    const auto proxy = vmm::find_proxy(node_.roots.proc, seen->proxy->pid);
+    if (!proxy && !is_gone(proxy)) return unexpected(proxy.error());
+    seen->proxy = proxy ? std::optional(*proxy) : std::nullopt;
   }
   if (seen == nullptr || !seen->vmm) return event;
   const auto vmm = vmm_named(node_.roots, seen->vmm->pid);

@@ -23,8 +23,9 @@ std::size_t tasks_of(const base::ProcFs& proc, int pid) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_nlink : 0;
 }
 
-host::VmmProcess vmm_of(const PodRecord& pod) {
-  return {pod.vmm ? pod.vmm->pid : 0, !pod.domain.empty()};
+base::Result<CgroupFacts> read_vmm_cgroup(const ProbeContext& context, const PodRecord& pod) {
+  if (context.cgroups_unread) return unexpected(*context.cgroups_unread);
+  return host::read_vmm_cgroup(context.cgroups, {pod.vmm ? pod.vmm->pid : 0, !pod.domain.empty()});
 }
 
 /// The sandbox's own cgroup; empty: it has none.
@@ -74,7 +75,7 @@ base::Result<void> Sandbox::observe(const ProbeContext& context, const PodRecord
 
 base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRecord& pod,
                                         CgroupMode mode) {
-  const auto of_vmm = host::read_vmm_cgroup(context.cgroups, vmm_of(pod));
+  const auto of_vmm = read_vmm_cgroup(context, pod);
   if (!of_vmm) return unexpected(of_vmm.error());
   const std::string own = own_cgroup(pod, context.cgroups, *of_vmm);
   masks_.set_narrowed_by_proxy(pod.original_cpus);
@@ -112,7 +113,7 @@ bool Sandbox::forget_ended(const vmm::VmmThreads& now) {
 }
 
 void Sandbox::observe_masks(const ProbeContext& context, const PodRecord& pod) {
-  const auto of_vmm = host::read_vmm_cgroup(context.cgroups, vmm_of(pod));
+  const auto of_vmm = read_vmm_cgroup(context, pod);
   if (!of_vmm) return record_trouble(of_vmm.error());
   read_masks(context, pod, *of_vmm);
   assign();

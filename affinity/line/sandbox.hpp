@@ -33,6 +33,7 @@ struct ProbeContext {
   const vmm::Roots& roots;
   const base::ProcFs& proc;
   const std::optional<host::Cgroups>& cgroups;  ///< absent where the kernel has no cpuset cgroups
+  const std::optional<base::Error>& cgroups_unread;  ///< why it is not known what there is
   AffinityCalls& calls;
   base::ThreadStats& stats;      ///< of the pass
   const policy::CpuSet& online;  ///< of the machine, as last seen

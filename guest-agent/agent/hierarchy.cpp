@@ -63,7 +63,7 @@ Hierarchy find_hierarchy(const Roots& roots) {
     const bool v1 = mount.type == "cgroup";
     if (v1 && base::has_part(mount.options, ',', "cpu")) found.cpu = mount.point;
   }
-  if (auto cpusets = base::find_cpuset_hierarchy(mounts)) {
+  if (auto cpusets = base::find_cpuset_hierarchy(mounts).value_or(std::nullopt)) {
     found.kind = cpusets->version == 2 ? CgroupKind::kV2 : CgroupKind::kV1;
     found.root = std::move(cpusets->mount);
   }

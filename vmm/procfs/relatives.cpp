@@ -140,31 +140,37 @@ Role role_of_program(const std::filesystem::path& proc, int pid, std::string_vie
 }
 
 /// Subdirectories of a cgroup. cgroupfs counts them as links, so that most need no listing.
-std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cgroup) {
+std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cgroup,
+                                                 base::Trouble& trouble) {
   struct stat status{};
-  if (::stat(cgroup.c_str(), &status) != 0 || status.st_nlink == 2) return {};
+  if (::stat(cgroup.c_str(), &status) == 0 && status.st_nlink == 2) return {};
+  const auto names = base::list_subdirectories(cgroup);
+  trouble.record(names);
   std::vector<std::filesystem::path> found;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(cgroup, error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_directory(ignored) && !it->is_symlink(ignored)) found.push_back(it->path());
-  }
+  if (!names) return found;
+  for (const std::string& name : *names) found.push_back(cgroup / name);
   return found;
 }
 
-}  // namespace
-
-std::string program_name(const std::filesystem::path& proc, int pid) {
+/// kGone: the process has no program of its own, or it has ended.
+base::Result<std::string> read_program_name(const std::filesystem::path& proc, int pid) {
   constexpr std::string_view kDeleted = " (deleted)";
-  if (const auto exe = base::read_link(proc / std::to_string(pid) / "exe")) {
+  const auto exe = base::read_link(proc / std::to_string(pid) / "exe");
+  if (exe) {
     std::string_view path = *exe;
     if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
     return std::string(base_name(path));
   }
   const auto arguments = base::ProcFs(proc).cmdline(pid);
-  if (!arguments || arguments->empty()) return {};
+  if (!arguments) return unexpected(arguments.error());
+  if (arguments->empty()) return unexpected(exe.error());
   return std::string(base_name(arguments->front()));
+}
+
+}  // namespace
+
+std::string program_name(const std::filesystem::path& proc, int pid) {
+  return read_program_name(proc, pid).value_or(std::string());
 }
 
 bool is_known_helper(std::string_view comm) {
@@ -177,10 +183,14 @@ bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) 
 }
 
 /// Its identity is read before its program.
-std::optional<policy::ProcessId> find_proxy(const std::filesystem::path& proc, int pid) {
+base::Result<policy::ProcessId> find_proxy(const std::filesystem::path& proc, int pid) {
   const auto stat = base::ProcFs(proc).stat(pid);
-  if (!stat || program_name(proc, pid) != kProxyProgram) return std::nullopt;
-  return policy::ProcessId{pid, stat->start_time};
+  if (!stat) return unexpected(stat.error());
+  const auto program = read_program_name(proc, pid);
+  if (!program) return unexpected(program.error());
+  if (*program == kProxyProgram) return policy::ProcessId{pid, stat->start_time};
+  return base::fail(base::ErrorCode::kGone,
+                    "process " + std::to_string(pid) + " is not a shim proxy");
 }
 
 std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trouble& trouble) {
@@ -219,7 +229,7 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Troub
       const auto pids = read_numbers(*text);
       members.insert(members.end(), pids.begin(), pids.end());
     }
-    std::ranges::move(child_cgroups(next), std::back_inserter(open));
+    std::ranges::move(child_cgroups(next, trouble), std::back_inserter(open));
   }
   sort_unique(members);
   if (members.size() > kMaxMembers) members.resize(kMaxMembers);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +50,8 @@ std::vector<policy::ProcessId> shim_ancestors(const std::filesystem::path& proc,
 /// The program in front of a sandbox's shim where there is no NRI (docs/understand/sources.md).
 inline constexpr std::string_view kProxyProgram = "containerd-shim-kata-affinity-v2";
 
-/// The proxy that has this number now; nothing when another process has it, or none.
-std::optional<policy::ProcessId> find_proxy(const std::filesystem::path& proc, int pid);
+/// The proxy that has this number now. kGone: another process has it, or none.
+base::Result<policy::ProcessId> find_proxy(const std::filesystem::path& proc, int pid);
 
 /// virtiofsd processes among the children of `parents` (pids), and their own virtiofsd children
 /// (it forks into its sandbox).

@@ -40,6 +40,17 @@ TEST_CASE("only the numbers in a directory are listed") {
   CHECK(*list_numbers(dir.path()) == std::vector<int>{7, 12});
 }
 
+TEST_CASE("only directories are listed where those are wanted") {
+  const ka::tests::TempDir dir;
+  dir.write("b/file", "");
+  dir.write("a/file", "");
+  dir.write("file", "");
+  dir.link("link", "a");
+  CHECK(*list_subdirectories(dir.path()) == std::vector<std::string>{"a", "b"});
+  CHECK(is_gone(list_subdirectories(dir.path() / "none")));
+  CHECK_FALSE(is_gone(list_subdirectories(dir.path() / "file")));
+}
+
 TEST_CASE("a number must fill the whole text") {
   CHECK(*parse_number("42\n") == 42);
   CHECK_FALSE(parse_number("42 "));

@@ -82,6 +82,33 @@ TEST_CASE(
   CHECK(cpuset->effective() == CpuSet{0, 1, 2, 3});
 }
 
+TEST_CASE("what cannot be read is neither no controller, nor no partition, nor another file") {
+  const Node node;
+  const auto is_unread = [](const auto& result) { return !result && !is_gone(result); };
+  node.mounts(node.v2_mount());
+  node.write("v2/cgroup.controllers/x", "");
+  CHECK(is_unread(host::Cgroups::find(node.proc())));
+  CHECK(host::Cgroups::find(node.proc()).error().code != base::ErrorCode::kUnavailable);
+  node.mounts(node.v1_mount() + node.v2_mount());
+  CHECK(host::Cgroups::find(node.proc())->version() == 1);
+
+  const auto v1 = host::Cgroups::find(node.proc());
+  node.write("v1/cpuset/vm/cpuset.cpus", "0-7");
+  node.write("v1/cpuset/vm/cpuset.effective_cpus/x", "");
+  CHECK(is_unread(v1->read(node.path("v1/cpuset/vm"))));
+
+  std::filesystem::remove_all(node.path("v2/cgroup.controllers"));
+  node.write("v2/cgroup.controllers", "cpuset");
+  const auto v2 = host::Cgroups::find(node.proc());
+  node.write("v2/vm/cpuset.cpus", "0-3");
+  node.write("v2/cpuset.cpus.effective", "0-7");
+  node.write("v2/vm/cpuset.cpus.effective", "0-1");
+  REQUIRE(v2->read(node.path("v2/vm")));
+  node.write("v2/vm/kata-affinity/cpuset.cpus.effective/x", "");
+  CHECK(is_unread(v2->read(node.path("v2/vm"))));
+  CHECK(is_unread(v2->cpuset(node.path("v2/vm"))));
+}
+
 TEST_CASE("without the controller the nearest ancestor with it applies") {
   const Node node;
   node.mounts(node.v2_mount());

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes beside a VMM: what cannot be read is not taken for absent.
+#include "vmm/procfs/relatives.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/fake_node.hpp"
+
+using namespace ka;
+using tests::FakeNode;
+using tests::process_id;
+
+namespace {
+
+/// What `read` returns to a process that may not read everything. Only root has another user to
+/// be.
+std::vector<int> without_rights(const std::function<std::vector<int>()>& read) {
+  constexpr uid_t kNobody = 65534;
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) REQUIRE(::seteuid(kNobody) == 0);
+  std::vector<int> found = read();
+  if (is_root) REQUIRE(::seteuid(0) == 0);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a proxy that cannot be read is not gone") {
+  const FakeNode node;
+  CHECK(is_gone(vmm::find_proxy(node.proc(), 3000)));
+  node.process(3000, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-affinity-v2");
+  CHECK(vmm::find_proxy(node.proc(), 3000) == process_id(3000));
+  const auto restore_exe = node.make_unreadable("proc/3000/exe");
+  CHECK(vmm::find_proxy(node.proc(), 3000) == process_id(3000));
+  const auto restore_line = node.make_unreadable("proc/3000/cmdline");
+  const auto unread = vmm::find_proxy(node.proc(), 3000);
+  REQUIRE_FALSE(unread);
+  CHECK_FALSE(is_gone(unread));
+  restore_exe();
+  restore_line();
+  node.process(3001, 1, "sh", "/bin/sh");
+  CHECK(is_gone(vmm::find_proxy(node.proc(), 3001)));
+}
+
+TEST_CASE("cgroups that cannot be listed are trouble") {
+  const FakeNode node;
+  const std::filesystem::path cgroup = node.cgroup_procs("kata_s", "3200\n");
+  node.cgroup_procs("kata_s/below", "3300\n");
+  const auto members = [&](base::Trouble& trouble) { return vmm::cgroup_members(cgroup, trouble); };
+  base::Trouble none;
+  CHECK(members(none) == std::vector{3200, 3300});
+  CHECK(none.none());
+
+  std::filesystem::permissions(node.proc().parent_path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(cgroup, std::filesystem::perms(0311));
+  base::Trouble trouble;
+  CHECK(without_rights([&] { return members(trouble); }) == std::vector{3200});
+  CHECK(trouble.refused());
+  std::filesystem::permissions(cgroup, std::filesystem::perms(0755));
+}
