@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/helper/vmm_exits.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 #include <utility>
 
-#include "base/fd.hpp"
+#include "base/pidfd.hpp"
 
 namespace ka::helper {
 
@@ -42,14 +39,21 @@ void VmmExits::watch_only(const std::vector<ThreadKey>& vmms) {
 /// A pidfd stays with its process, which is the VMM if it still has the number once the pidfd is
 /// open. One that has ended is found by the next check.
 void VmmExits::watch_one(const ThreadKey& vmm) {
-  base::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, vmm.pid, 0)));
+  base::Fd process = base::open_pidfd(vmm.pid);
   if (!process || !threads_.check_identity(vmm)) return;
   Descriptor& descriptor = watched_.emplace(vmm, Descriptor(io_, process.release())).first->second;
   descriptor.async_wait(Descriptor::wait_read, [this, vmm](const boost::system::error_code& error) {
-    if (error) return;
-    watched_.erase(vmm);
-    ended_(vmm);
+    if (!error) handle_exit(vmm);
   });
+}
+
+/// The pidfd decides: Asio also ends a wait that it could not begin, without an error.
+void VmmExits::handle_exit(const ThreadKey& vmm) {
+  const auto found = watched_.find(vmm);
+  if (found == watched_.end()) return;
+  const bool ended = base::has_ended(found->second.native_handle());
+  watched_.erase(found);
+  if (ended) ended_(vmm);
 }
 
 }  // namespace ka::helper

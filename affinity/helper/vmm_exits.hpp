@@ -35,6 +35,7 @@ class VmmExits {
 
   void watch_only(const std::vector<policy::ThreadKey>& vmms);
   void watch_one(const policy::ThreadKey& vmm);
+  void handle_exit(const policy::ThreadKey& vmm);
 
   VmmThreads threads_;
   Ended ended_;

@@ -2,8 +2,6 @@
 #include "affinity/watches/watches.hpp"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
 #include <boost/asio/post.hpp>
@@ -14,6 +12,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/line/line.hpp"
+#include "base/pidfd.hpp"
 #include "vmm/monitors/table.hpp"
 #include "vmm/threads.hpp"
 
@@ -33,9 +32,6 @@ bool needs_rechecks(board::NotificationKind kind) {
   return kind == kSandboxUpdated || kind == kSandboxAdopted || kind == kUnseen ||
          kind == kContainerUpdated || kind == kContainerExited || kind == kContainerRemoved;
 }
-
-/// glibc 2.36 declares pidfd_open without extern "C".
-int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 /// Nothing of a program in a container, whose owner chose it.
 std::vector<std::string> command_line_of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
@@ -114,7 +110,7 @@ void Watches::update(const std::string& id) {
 /// open. What fails now is retried with the next observation.
 void Watches::watch_exit(const std::string& id, Watch& watch) {
   const policy::ProcessId vmm = watch.vmm;
-  base::Fd process(open_pidfd(vmm.pid));
+  base::Fd process = base::open_pidfd(vmm.pid);
   const bool ended = !process && errno == ESRCH;
   if (!process && !ended) return;
   const auto now = vmm::identify(roots_, vmm.pid);
@@ -125,8 +121,21 @@ void Watches::watch_exit(const std::string& id, Watch& watch) {
   watch.exit.assign(process.release());
   watch.exit.async_wait(boost::asio::posix::descriptor_base::wait_read,
                         [this, id, vmm](const error_code& error) {
-                          if (!error) line_.vmm_ended(id, vmm);
+                          if (!error) handle_exit(id, vmm);
                         });
+}
+
+/// The pidfd decides: Asio also ends a wait that it could not begin, without an error.
+void Watches::handle_exit(const std::string& id, const policy::ProcessId& vmm) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end() || found->second.vmm != vmm) return;
+  auto& pidfd = found->second.exit;
+  error_code ignored;
+  if (base::has_ended(pidfd.native_handle())) {
+    line_.vmm_ended(id, vmm);
+  } else {
+    pidfd.close(ignored);
+  }
 }
 
 /// Once for all that change in one turn of the loop: many sandboxes may come at once.

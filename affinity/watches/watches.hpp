@@ -72,6 +72,7 @@ class Watches {
   void handle(const board::Notification& notification);
   void update(const std::string& id);
   void watch_exit(const std::string& id, Watch& watch);
+  void handle_exit(const std::string& id, const policy::ProcessId& vmm);
   void update_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod);
   static void search_monitor(Watch& watch);
   vmm::MonitorHandlers monitor_handlers(const std::string& id);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.hpp"
 #include "base/files.hpp"
+#include "base/pidfd.hpp"
 #include "shim-ext/proxy/answer.hpp"
 #include "shim-ext/proxy/socket.hpp"
 
@@ -63,7 +63,7 @@ bool holds(const fs::path& process, const std::string& socket) {
 
 // Held by its descriptor from before the last look, so that no other process can take its number.
 void kill_holder(const fs::path& proc, int pid, const std::string& socket) {
-  const base::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const base::Fd process = base::open_pidfd(pid);
   if (!process || !holds(proc / std::to_string(pid), socket)) return;
   ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
   pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <optional>
 
-#include "base/fd.hpp"
 #include "base/files.hpp"
+#include "base/pidfd.hpp"
 #include "vmm/procfs/words.hpp"
 
 namespace ka::vmm {
@@ -22,9 +22,6 @@ constexpr std::size_t kMostPeers = 64;
 constexpr std::size_t kMostMaps = 8u << 20;  ///< bytes
 
 // glibc has no pidfd_getfd before 2.36, which declares it without extern "C".
-base::Fd open_pidfd(int pid) {
-  return base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
 base::Fd copy_descriptor(int pidfd, int number) {
   return base::Fd(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
 }
@@ -76,7 +73,7 @@ std::set<std::string> shared_files_of(const std::filesystem::path& proc, int pid
 std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,
                             std::span<const int> descriptors, base::Trouble& trouble) {
   if (descriptors.empty() || !is_procfs(proc)) return {};
-  const base::Fd process = open_pidfd(pid);
+  const base::Fd process = base::open_pidfd(pid);
   if (!process) {
     record_errno(trouble);
     return {};

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process.hpp"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+
+#include "base/pidfd.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -74,4 +78,19 @@ TEST_CASE("a cgroup whose name is not printable is not used") {
   REQUIRE_FALSE(path);
   CHECK(path.error().code == ErrorCode::kInvalid);
   CHECK(path.error().message.find("/pods/a\\x1b[2Jb") != std::string::npos);
+}
+
+TEST_CASE("a pidfd says that its process has ended, and nothing else does") {
+  const int pid = ::fork();
+  if (pid == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const Fd process = open_pidfd(pid);
+  CHECK_FALSE(has_ended(process.get()));
+  CHECK_FALSE(has_ended(-1));
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  CHECK(has_ended(process.get()));
+  CHECK_FALSE(open_pidfd(pid));
 }
