@@ -47,6 +47,9 @@ class FakeCalls final : public line::AffinityCalls {
 
   base::Result<int> nice(int tid) override {
     if (gone.contains(tid)) return base::fail_errno(ESRCH, "nice");
+    if (const int number = next_fault(get_nice_faults, tid); number != 0) {
+      return base::fail_errno(number, "nice");
+    }
     const auto found = nices.find(tid);
     return found == nices.end() ? 0 : found->second;
   }
@@ -76,7 +79,7 @@ class FakeCalls final : public line::AffinityCalls {
 
   std::map<int, CpuSet> own;  ///< masks that were set
   std::map<int, int> nices;   ///< that were set; 0 without
-  Faults set_faults, get_faults, nice_faults;
+  Faults set_faults, get_faults, nice_faults, get_nice_faults;
   std::set<int> gone;
   std::vector<std::pair<int, CpuSet>> writes;
   std::function<CpuSet(int)> cgroup_of;

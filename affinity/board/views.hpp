@@ -22,6 +22,8 @@ namespace ka::board {
 struct SourceView {
   bool up = false;
   std::string text;  ///< what it is and what it reports, or why it is down
+  /// It is down because this node does not have it: nothing is missed.
+  bool absent = false;
 
   bool operator==(const SourceView&) const = default;
 };

@@ -78,8 +78,8 @@ WriteResult revert(const policy::plan::Write& write, Holder holder, AffinityCall
 
 /// Only a refused write leaves a thread alone for good; what one that succeeded came to is asked in
 /// the next pass.
-WriteResult unread(const policy::plan::Write& write, const base::Error& error,
-                   base::ThreadStats& stats) {
+WriteResult unread_thread(const policy::plan::Write& write, const base::Error& error,
+                          base::ThreadStats& stats) {
   WriteResult result = failed(write, error, stats);
   if (result.status == Status::kRefused) result.status = Status::kRetry;
   return result;
@@ -88,7 +88,7 @@ WriteResult unread(const policy::plan::Write& write, const base::Error& error,
 WriteResult read_again(const policy::plan::Write& write, AffinityCalls& calls,
                        base::ThreadStats& stats) {
   auto actual = calls.get(write.key.tid);
-  if (!actual) return unread(write, actual.error(), stats);
+  if (!actual) return unread_thread(write, actual.error(), stats);
   const Holder holder = holder_of(write.key, stats);
   switch (holder) {
     case Holder::kOurs:

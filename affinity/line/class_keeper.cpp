@@ -59,7 +59,6 @@ void ClassKeeper::observe(AffinityCalls& calls, const std::vector<policy::Thread
                           const std::string& cgroup, bool is_requested) {
   cgroup_ = cgroup;
   view_ = {};
-  weight_unreadable_ = false;
   vcpus_.clear();
   for (const policy::ThreadFacts& thread : threads) {
     if (thread.role == policy::Role::kVcpu) vcpus_.push_back({thread.key, thread.vcpu_index});
@@ -76,8 +75,14 @@ void ClassKeeper::read_nices(AffinityCalls& calls) {
   for (const Vcpu& vcpu : vcpus_) {
     const auto nice = calls.nice(vcpu.key.tid);
     if (is_gone(nice)) continue;
-    NiceView view{.key = vcpu.key, .vcpu = vcpu.index, .wanted = {}, .actual = {}, .problem = {}};
+    NiceView view{.key = vcpu.key,
+                  .vcpu = vcpu.index,
+                  .wanted = {},
+                  .actual = {},
+                  .problem = {},
+                  .unread = {}};
     if (nice) view.actual = *nice;
+    if (!nice) view.unread = nice.error().message;
     view_.nice.push_back(std::move(view));
   }
 }
@@ -86,7 +91,8 @@ void ClassKeeper::read_weight() {
   if (cgroup_.empty()) return;
   const auto weight = host::read_io_weight(cgroup_);
   if (weight) view_.io_weight.actual = *weight;
-  weight_unreadable_ = !weight && !has_none(weight.error());
+  const bool is_unread = !weight && !has_none(weight.error());
+  view_.io_weight.unread = is_unread ? weight.error().message : "";
 }
 
 void ClassKeeper::set_plan(policy::plan::ClassPlan plan) {
@@ -112,11 +118,11 @@ void ClassKeeper::evaluate() {
   };
   for (NiceView& view : view_.nice) {
     view.problem = view.wanted ? problem_of(view.name()) : "";
-    if (view.wanted && !view.actual) view.problem = "it cannot be read";
+    if (view.wanted && !view.unread.empty()) view.problem = "it cannot be read";
   }
   IoWeightView& weight = view_.io_weight;
   weight.problem = weight.wanted ? problem_of(weight.name()) : "";
-  if (weight.wanted && weight_unreadable_) weight.problem = "it cannot be read";
+  if (weight.wanted && !weight.unread.empty()) weight.problem = "it cannot be read";
   if (weight.wanted && cgroup_.empty()) weight.problem = "the sandbox has no cgroup of its own";
 }
 
@@ -132,7 +138,7 @@ bool ClassKeeper::prepare() {
     is_new |= held.saved.ours.insert(*view.wanted).second;
   }
   const IoWeightView& weight = view_.io_weight;
-  if (!weight.drifted() || cgroup_.empty() || weight_unreadable_) return is_new;
+  if (!weight.drifted() || cgroup_.empty() || !weight.unread.empty()) return is_new;
   if (is_refused(weight.name())) return is_new;
   if (weight_ && weight_->saved.directory != cgroup_) return is_new;  // given back first
   if (!weight_) {
@@ -195,7 +201,7 @@ void ClassKeeper::place_weight(const ClassWriters& writers, ClassWrites& writes)
     unanswered_ |= view.wanted.has_value();
     return;
   }
-  if (!weight_ || !view.drifted() || weight_unreadable_) return;
+  if (!weight_ || !view.drifted() || !view.unread.empty()) return;
   if (!may_write(view.name(), weight_->written, view.wanted, view.problem)) return;
   auto done = writers.cgroups.write_io_weight(cgroup_, *view.wanted);
   if (done) {

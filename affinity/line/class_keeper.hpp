@@ -104,7 +104,6 @@ class ClassKeeper {
   std::optional<HeldWeight> weight_;
   std::map<policy::ThreadKey, int> left_;
   std::optional<int> left_weight_;
-  bool weight_unreadable_ = false;              ///< there may be one, of which nothing is known
   std::map<std::string, std::string> refused_;  ///< why, by what was to be written
   bool unanswered_ = false;  ///< something could be written and is not: try again when it is time
   bool in_time_ = true, answers_ = false;  ///< of a round of writes

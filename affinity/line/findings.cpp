@@ -58,10 +58,15 @@ Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsol
 }
 
 /// A value that cannot be written is named as a shortcoming, one that differs without a reason as a
-/// breach.
+/// breach. Of one that cannot be read neither is known.
 template <typename View>
 void collect_value(const std::string& sandbox, const View& view, VerifyReport& report) {
   if (!view.drifted()) return;
+  if (!view.unread.empty()) {
+    report.findings.push_back(
+        unread(sandbox, view.name(), view.name() + " cannot be read: " + view.unread));
+    return;
+  }
   const std::string now = view.actual ? std::to_string(*view.actual) : "unknown";
   report.findings.push_back(
       {.severity = view.problem.empty() ? Severity::kViolated : Severity::kDegraded,

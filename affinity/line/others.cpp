@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "affinity/host/cgroup_names.hpp"
+#include "affinity/line/findings.hpp"
 #include "affinity/messages/terms.hpp"
 
 namespace ka::line {
@@ -59,6 +60,8 @@ std::string owner_of(const policy::ledger::Ledger& ledger, const CpuSet& cpus) {
 struct Trespass {
   int threads = 0;
   CpuSet cpus;
+  int unread = 0;   ///< threads whose mask could not be read
+  std::string why;  ///< not, of the first of them
 };
 
 Trespass trespass_of(const host::Tenant& tenant, const CpuSet& cpus, const OthersContext& context) {
@@ -67,6 +70,7 @@ Trespass trespass_of(const host::Tenant& tenant, const CpuSet& cpus, const Other
   for (const int tid : tenant.threads) {
     if (context.ours.contains(tid)) continue;
     const auto mask = context.calls.get(tid);
+    if (!mask && !is_gone(mask) && found.unread++ == 0) found.why = mask.error().message;
     if (!mask || !mask->intersects(cpus)) continue;
     ++found.threads;
     found.cpus |= *mask & cpus;
@@ -101,8 +105,8 @@ Finding container_finding(const host::Tenant& tenant, const std::string& uid, co
           tenant.directory.string(),
           {},
           trespass.cpus,
-          "other pod: " + container_text(tenant, uid, pod) + " may run on " +
-              policy::format_list(trespass.cpus) + ", which another container owns" +
+          "not ours: " + container_text(tenant, uid, pod) + " may run on " +
+              messages::cpus_text(trespass.cpus) + ", which another container owns" +
               (past_grace ? "" : " (kubelet has 15 s to narrow it)"),
           "other-container",
           "kubelet should narrow its cpuset: check cpu_manager_state, and who else writes " +
@@ -123,7 +127,33 @@ Finding host_finding(const Trespass& sum) {
           "grade = \"quiet\" moves what the kernel does not bind to its CPU"};
 }
 
+std::string tenant_text(const host::Tenant& tenant) {
+  return tenant.directory.empty() ? "the root cgroup" : "cgroup " + tenant.directory.string();
+}
+
+Finding unread_threads(const host::Tenant& tenant, const Trespass& found) {
+  return unread({}, tenant_text(tenant),
+                "masks of " + messages::counted(found.unread, "thread") + " in " +
+                    tenant_text(tenant) + " cannot be read: " + found.why);
+}
+
 }  // namespace
+
+Finding unread_cgroups(const base::Error& error) {
+  return unread({}, "cgroups", "cannot find the cgroups of this node: " + error.message);
+}
+
+Finding others_not_checked() {
+  return {Severity::kNote,
+          std::string(kInvariant),
+          {},
+          "cgroups",
+          {},
+          {},
+          "others on exclusive CPUs are not checked: no cgroup hierarchy has the cpuset controller",
+          "others-not-checked",
+          {}};
+}
 
 CpuSet owned_by_sandboxes(const policy::ledger::Ledger& ledger) {
   CpuSet owned;
@@ -140,6 +170,7 @@ std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersC
   const CpuSet owned = owned_by_sandboxes(context.ledger);
   for (const host::Tenant& tenant : tenants.list) {
     Trespass found = trespass_of(tenant, owned, context);
+    if (found.unread > 0) findings.push_back(unread_threads(tenant, found));
     if (found.threads == 0) continue;
     const std::string uid = host::pod_uid_of(tenant.directory);
     const PodRecord* pod = pods.find(uid, tenant.directory);
@@ -154,15 +185,7 @@ std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersC
   }
   if (host.threads > 0) findings.push_back(host_finding(host));
   for (const std::string& why : tenants.unread) {
-    findings.push_back({Severity::kUnknown,
-                        "unread",
-                        {},
-                        "cgroups",
-                        {},
-                        {},
-                        "cannot read a cgroup of another container: " + why,
-                        "unread",
-                        {}});
+    findings.push_back(unread({}, "cgroups", "cannot read a cgroup of another container: " + why));
   }
   return findings;
 }

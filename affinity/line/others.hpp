@@ -13,6 +13,7 @@
 #include "affinity/line/affinity_calls.hpp"
 #include "affinity/line/report.hpp"
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/ledger.hpp"
 
 namespace ka::line {
@@ -33,7 +34,12 @@ struct OthersContext {
 policy::CpuSet owned_by_sandboxes(const policy::ledger::Ledger& ledger);
 
 /// A finding for each container of another pod, one with the number of all other threads, and one
-/// for what could not be read.
+/// for each cgroup that could not be read, or whose threads could not.
 std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersContext& context);
+
+/// It is not known which cgroups there are.
+Finding unread_cgroups(const base::Error& error);
+/// A note: without cgroups others' threads are not told apart.
+Finding others_not_checked();
 
 }  // namespace ka::line

@@ -2,6 +2,7 @@
 #include "affinity/line/verifier.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "affinity/line/pass.hpp"
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
+#include "affinity/line/source_findings.hpp"
 
 namespace ka::line {
 namespace {
@@ -60,6 +62,7 @@ bool owns_beside_sandboxes(const policy::ledger::Ledger& ledger) {
 VerifyReport Verifier::verify() {
   report_ = {};
   dedicated_.clear();
+  node_.refresh_cgroups();
   for (const auto& [id, sandbox] : node_.sandboxes) check(*sandbox);
   collect_grades(node_.graded_pods(), report_);
   collect_start(node_.registry.gate(), report_);
@@ -67,8 +70,10 @@ VerifyReport Verifier::verify() {
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {
     report_.findings.push_back(to_finding(violation, {}));
   }
-  check_owners();
-  check_others();
+  add(evaluate_sources(node_.board.sources(), node_.ledger()));
+  const host::Tenants tenants = read_tenants();
+  check_owners(tenants);
+  check_others(tenants);
   report_.sort();
   return std::exchange(report_, {});
 }
@@ -169,38 +174,45 @@ void Verifier::collect_dedicated(const Sandbox& sandbox) {
   }
 }
 
-void Verifier::check_owners() {
-  const policy::ledger::Ledger& ledger = node_.ledger();
-  host::Tenants tenants;
-  if (node_.cgroups && owns_beside_sandboxes(ledger)) {
-    tenants = host::tenants_of(*node_.cgroups, node_.topology.all());
+/// The cgroups that may use CPUs of owners, with their threads.
+host::Tenants Verifier::read_tenants() const {
+  if (!node_.cgroups) return {};
+  if (owns_beside_sandboxes(node_.ledger())) {
+    return host::tenants_of(*node_.cgroups, node_.topology.all());
   }
+  const policy::CpuSet owned = owned_by_sandboxes(node_.ledger());
+  return owned.empty() ? host::Tenants{} : host::tenants_of(*node_.cgroups, owned);
+}
+
+void Verifier::check_owners(const host::Tenants& tenants) {
+  const policy::ledger::Ledger& ledger = node_.ledger();
   const auto past_grace = node_.registry.ownership_times().older_than(
       ledger.exclusive(), kGraceOfOthers, node_.clock.now());
   const OwnersContext context{ledger, tenants, past_grace, node_.registry.has_current_resources(),
                               why_unanswered(node_.board)};
-  for (Finding& finding : evaluate_owners(context)) {
-    report_.findings.push_back(std::move(finding));
-  }
-  for (Finding& finding : evaluate_claims(ledger, context.is_current)) {
-    report_.findings.push_back(std::move(finding));
-  }
+  add(evaluate_owners(context));
+  add(evaluate_claims(ledger, context.is_current));
 }
 
 /// After the sandboxes have been read: their threads are known.
-void Verifier::check_others() {
+void Verifier::check_others(const host::Tenants& tenants) {
   const policy::CpuSet owned = owned_by_sandboxes(node_.ledger());
-  if (!node_.cgroups || owned.empty()) return;
+  if (node_.cgroups_unread) {
+    report_.findings.push_back(unread_cgroups(*node_.cgroups_unread));
+  } else if (!node_.cgroups && !owned.empty()) {
+    report_.findings.push_back(others_not_checked());
+  }
   std::set<int> ours;
   for (const auto& [id, sandbox] : node_.sandboxes) {
     for (const auto& thread : sandbox->seen().threads) ours.insert(thread.key.tid);
   }
   const auto past_grace =
       node_.registry.ownership_times().older_than(owned, kGraceOfOthers, node_.clock.now());
-  for (Finding& finding : evaluate_others(host::tenants_of(*node_.cgroups, owned),
-                                          {node_.ledger(), node_.calls, ours, past_grace})) {
-    report_.findings.push_back(std::move(finding));
-  }
+  add(evaluate_others(tenants, {node_.ledger(), node_.calls, ours, past_grace}));
+}
+
+void Verifier::add(std::vector<Finding> findings) {
+  std::ranges::move(findings, std::back_inserter(report_.findings));
 }
 
 }  // namespace ka::line

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "affinity/host/tenants.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/line/report.hpp"
 #include "base/result.hpp"
@@ -28,8 +29,10 @@ class Verifier {
   void check_plan(const Sandbox& sandbox);
   void check_grade(const Sandbox& sandbox);
   void collect_dedicated(const Sandbox& sandbox);
-  void check_owners();
-  void check_others();
+  host::Tenants read_tenants() const;
+  void check_owners(const host::Tenants& tenants);
+  void check_others(const host::Tenants& tenants);
+  void add(std::vector<Finding> findings);
 
   Node& node_;
   VerifyReport report_;

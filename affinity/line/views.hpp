@@ -61,6 +61,7 @@ struct NiceView {
   std::optional<int> wanted;  ///< by a resource class; absent: left as it is
   std::optional<int> actual;  ///< absent: it could not be read
   std::string problem;        ///< why it is not as wanted; empty if it is
+  std::string unread;         ///< why it could not be read; empty if it could
 
   bool drifted() const { return wanted && actual != wanted; }
   /// "nice 5 of vCPU 1 (thread 4711)", for display.
@@ -75,6 +76,7 @@ struct IoWeightView {
   std::optional<int> wanted;  ///< by a resource class; absent: left as it is
   std::optional<int> actual;  ///< absent: it has none, or it could not be read
   std::string problem;        ///< why it is not as wanted; empty if it is
+  std::string unread;         ///< why it could not be read; empty if it could
 
   bool drifted() const { return wanted && actual != wanted; }
   std::string name() const {

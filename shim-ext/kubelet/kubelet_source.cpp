@@ -13,8 +13,8 @@ KubeletSource::KubeletSource(boost::asio::io_context& io, std::filesystem::path 
       watch_(io, std::move(file),
              {.changed = [this] { refresh(); },
               .status =
-                  [this](bool up, const std::string& text) {
-                    node_.set_status(ledger::Source::kKubelet, {up, text});
+                  [this](source::Status status) {
+                    node_.set_status(ledger::Source::kKubelet, std::move(status));
                   }},
              log) {
   refresh();

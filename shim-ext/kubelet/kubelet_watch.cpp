@@ -39,7 +39,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
   const auto now = watch::stamp_of(file_);
   if (!now) {
-    handlers_.status(false, file_.native() + " cannot be read" + instead());
+    handlers_.status({false, file_.native() + " cannot be read" + instead()});
     return outdated();
   }
   const auto before = std::exchange(stamp_, now);
@@ -47,7 +47,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (now != watch::Stamp{}) return read();
   unread_ = false;
   last_ = {};
-  handlers_.status(false, file_.native() + " does not exist");
+  handlers_.status({false, file_.native() + " does not exist", true});
   return before ? std::optional(KubeletSeen{}) : std::nullopt;
 }
 
@@ -59,13 +59,13 @@ std::optional<KubeletSeen> KubeletWatch::read() {
       log_.warning("cannot read cpu_manager_state" + instead(),
                    {{"file", file_.native()}, {"reason", state.error().message}});
     }
-    handlers_.status(false, state.error().message + instead());
+    handlers_.status({false, state.error().message + instead()});
     return outdated();
   }
   if (!state->checksum_fits) {
     log_.warning("cpu_manager_state has an unexpected checksum", {{"file", file_.native()}});
   }
-  handlers_.status(true, describe(*state));
+  handlers_.status({true, describe(*state)});
   last_ = state->seen;
   return last_;
 }

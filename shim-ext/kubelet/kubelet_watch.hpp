@@ -10,6 +10,7 @@
 
 #include "base/log/log.hpp"
 #include "policy/ledger/event.hpp"
+#include "shim-ext/source/node.hpp"
 #include "shim-ext/watch/inotify.hpp"
 #include "shim-ext/watch/stamp.hpp"
 
@@ -22,7 +23,7 @@ class KubeletWatch {
     /// The file may have changed: to be polled.
     std::function<void()> changed;
     /// Status of the file: whether its content is in use, and a text.
-    std::function<void(bool up, const std::string& text)> status;
+    std::function<void(source::Status status)> status;
   };
 
   /// `log` must outlive it. Reads nothing yet.

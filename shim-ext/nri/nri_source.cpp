@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "shim-ext/watch/stamp.hpp"
+
 namespace ka::nri {
 
 namespace ledger = policy::ledger;
@@ -179,6 +181,7 @@ void NriSource::answered(std::string_view method, std::chrono::nanoseconds elaps
 
 void NriSource::connected(const std::string& runtime, bool accepts_updates) {
   if (with_.allocator != nullptr) with_.allocator->set_updater(accepts_updates ? this : nullptr);
+  was_connected_ = true;
   with_.node.set_status(ledger::Source::kNri, {true, runtime});
   with_.peers.notify(source::Notice::kRuntimeConnected);
 }
@@ -189,7 +192,8 @@ void NriSource::update(const Updates& updates, std::function<void()> done) {
 
 void NriSource::disconnected(const std::string& reason) {
   if (with_.allocator != nullptr) with_.allocator->set_updater(nullptr);
-  with_.node.set_status(ledger::Source::kNri, {false, reason + "; retrying"});
+  const bool absent = !was_connected_ && watch::stamp_of(socket_) == watch::Stamp{};
+  with_.node.set_status(ledger::Source::kNri, {false, reason + "; retrying", absent});
   with_.peers.notify(source::Notice::kRuntimeDisconnected);
 }
 

@@ -88,6 +88,7 @@ class NriSource final : public source::Source, public Listener, private Updater 
   Probe probe_;
   Dependencies with_;
   std::optional<Plugin> plugin_;  ///< since start()
+  bool was_connected_ = false;    ///< a runtime that had no NRI would have no socket
 };
 
 }  // namespace ka::nri

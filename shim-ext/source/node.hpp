@@ -22,6 +22,8 @@ namespace ka::source {
 struct Status {
   bool up = false;
   std::string text;  ///< what it is connected to and reports, or why it is not
+  /// This node does not have it: its file or its socket is not there.
+  bool absent = false;
 
   bool operator==(const Status&) const = default;
 };

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <thread>
 #include <vector>
@@ -15,6 +17,8 @@
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/integration/daemon/programs.hpp"
+#include "tests/scripted_server.hpp"
+#include "tests/temp_dir.hpp"
 #include "tests/text.hpp"
 
 using namespace ka;
@@ -35,6 +39,24 @@ std::string put(const std::string& target, const std::string& body) {
   return "PUT " + target +
          " HTTP/1.1\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\n\r\n" + body;
+}
+
+/// `kata-affinityctl verify` where the daemon's report has this verdict.
+tests::Ended verify_of(const std::string& verdict) {
+  const tests::TempDir dir;
+  const std::string body = R"({"verdict":")" + verdict + R"(","ok":false,
+      "seen":{"sandboxes":0,"threads":0},"known":{"sandboxes":1,"threads":4},"findings":[
+      {"severity":")" + verdict +
+                           R"(","invariant":"unread","sandbox":"s1","text":"unread"}]})";
+  const std::string response =
+      "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+      "\r\n\r\n" + body;
+  const tests::ScriptedServer daemon(dir.path() / "api.sock", {response},
+                                     [](int peer, const std::string& text) {
+                                       ::send(peer, text.data(), text.size(), MSG_NOSIGNAL);
+                                       tests::wait_for_end(peer);
+                                     });
+  return tests::run({KA_CTL, "--socket", dir.path() / "api.sock", "verify"}, dir.path() / "out");
 }
 
 }  // namespace
@@ -238,4 +260,26 @@ TEST_CASE("a user without rights reads and verifies on the read socket, and chan
   CHECK(contains(refused.out, "DELETE is refused on this socket"));
   CHECK(contains(scene.ctl({"map"}).out, "shop/cart"));
   CHECK(as_user({"status"}, scene.socket()).exit == 3);
+}
+
+TEST_CASE("verify prints the verdict first, and exits with 1 where something was not read") {
+  const auto unknown = verify_of("unknown");
+  CHECK(unknown.exit == 1);
+  CHECK(unknown.out.starts_with("unknown: 0 of 4 threads in 0 of 1 sandbox read, 1 finding\n"));
+  CHECK(verify_of("violated").exit == 1);
+  CHECK(verify_of("degraded").exit == 0);
+}
+
+TEST_CASE("verify is unknown while kubelet's state cannot be read") {
+  DaemonScene scene;
+  const auto state = scene.path("cpu_manager_state");
+  std::ofstream(state) << R"({"policyName":"sta)";
+  scene.configure("drift_check = 1\nkubelet_state = \"" + state.string() + "\"\n");
+  scene.start();
+  const auto damaged = scene.ctl({"verify"});
+  CHECK(damaged.exit == 1);
+  CHECK(damaged.out.starts_with("unknown: "));
+  CHECK(contains(damaged.out, "source kubelet is down"));
+  std::filesystem::remove(state);
+  CHECK(eventually([&] { return scene.ctl({"verify"}).exit == 0; }, Seconds(20)));
 }

@@ -137,6 +137,29 @@ TEST_CASE("a weight that cannot be read is not taken for the kernel's default") 
   CHECK(scene.weight() == 50);
 }
 
+TEST_CASE("a value of a class that cannot be read is unknown, not degraded") {
+  const auto unread_of = [](Classed& scene) {
+    const line::VerifyReport report = scene.verifier().verify();
+    CHECK(report.verdict() == line::Verdict::kUnknown);
+    for (const line::Finding& finding : report.findings) {
+      CHECK(finding.invariant != "classes");
+      if (finding.severity == line::Severity::kUnknown) return finding.text;
+    }
+    return std::string();
+  };
+  SECTION("nice") {
+    Classed scene;
+    scene.calls.get_nice_faults[111] = {EPERM, 1000};
+    CHECK(unread_of(scene) ==
+          "nice 5 of vCPU 1 (thread 111) cannot be read: nice: Operation not permitted");
+  }
+  SECTION("block I/O weight") {
+    Classed scene;
+    scene.garble_weight();
+    CHECK(unread_of(scene).starts_with("block I/O weight 300 of its cgroup cannot be read: "));
+  }
+}
+
 TEST_CASE("a weight that cannot be read on release is given back when it can be") {
   Classed scene;
   scene.garble_weight();

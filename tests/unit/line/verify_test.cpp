@@ -272,7 +272,7 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   CHECK(early[0].reason == "other-container");
   CHECK(early[0].subject == "kubepods/podu9/c9");
   CHECK(early[0].actual == CpuSet{2, 3});
-  CHECK(early[0].text.starts_with("other pod: container c9 of pod u9 may run on 2-3"));
+  CHECK(early[0].text.starts_with("not ours: container c9 of pod u9 may run on CPUs 2-3, which"));
   CHECK(early[1].severity == line::Severity::kNote);
   CHECK(early[1].text.starts_with("host: 1 threads of services"));
 
@@ -290,7 +290,7 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   REQUIRE(scene.requests().submit({policy::ledger::Source::kApi,
                                    policy::ledger::PodSeen{.id = "p9", .pod_name = "shop/cart"}}));
   REQUIRE(scene.container("p9", "c9", {}, false));
-  CHECK(others()[0].text.starts_with("other pod: container c9 of pod shop/cart"));
+  CHECK(others()[0].text.starts_with("not ours: container c9 of pod shop/cart"));
 
   // Nor does kubelet narrow what holds a pod's namespaces.
   scene.node.tenant("kubepods/podu9/cri-containerd-p9.scope", "0-7", "4921\n");
@@ -300,6 +300,72 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   scene.calls.own[4711] = {1};  // narrowed by itself, though its cgroup allows more
   REQUIRE(others().size() == 1);
   CHECK(others()[0].reason == "host-threads");
+}
+
+TEST_CASE("masks of others that cannot be read are unknown, and threads that ended are not") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.node.tenant("kubepods/podu9/c9", "0-7", "4711\n4712\n");
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  scene.calls.get_faults = {{4711, {ESRCH, 1}}, {4712, {ESRCH, 1}}};
+  CHECK(scene.verifier().verify().ok());
+  scene.calls.get_faults = {{4711, {EPERM, 1}}, {4712, {EPERM, 1}}};
+  const auto report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kUnknown);
+  CHECK(has_unread(report, "",
+                   "masks of 2 threads in cgroup kubepods/podu9/c9 cannot be read: get: Operation "
+                   "not permitted"));
+}
+
+TEST_CASE("a source that is down is unknown, one that the node does not have is not") {
+  using policy::ledger::Source;
+  LineScene scene;
+  scene.board().set_source(Source::kKubelet, {true, "static"});
+  scene.board().set_source(Source::kNri, {false, "no such file", true});
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
+  scene.board().set_source(Source::kKubelet,
+                           {false, "unexpected end; keeping the last good state"});
+  const auto report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kUnknown);
+  CHECK(has_unread(report, "",
+                   "source kubelet is down, owners of CPUs may have changed: unexpected end"));
+  scene.board().set_source(Source::kKubelet, {false, "does not exist", true});
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
+}
+
+TEST_CASE("PodResources is missed where kubelet's state does not decide") {
+  using namespace policy::ledger;
+  LineScene scene;
+  scene.board().set_source(Source::kPodResources, {false, "connection refused"});
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kUnknown);
+  KubeletSeen seen;
+  seen.claims.emplace();
+  scene.line().handle({Source::kKubelet, seen});
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
+}
+
+TEST_CASE("while the node's cgroups cannot be found, nothing is planned without them") {
+  LineScene scene;
+  scene.boot_pod("s1", 100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  REQUIRE(scene.verifier().verify().ok());
+  const auto restore = scene.node.make_unreadable("proc/self/mountinfo");
+  scene.start();
+  scene.calls.own[111] = {0, 5};
+  scene.calls.writes.clear();
+  scene.line().adopt();
+  scene.line().check_drift();
+  CHECK(scene.calls.writes.empty());
+  const auto report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kUnknown);
+  CHECK(has_unread(report, "", "cannot find the cgroups of this node: "));
+  CHECK(has_unread(report, "s1", "mountinfo"));
+  restore();
+  scene.line().check_drift();
+  CHECK(scene.verifier().verify().ok());
+  CHECK(scene.line().node().view("s1")->cgroup_cpus);
 }
 
 TEST_CASE("a vCPU that cannot be read is not said to share the CPU that it once had") {

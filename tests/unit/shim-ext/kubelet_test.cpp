@@ -155,8 +155,11 @@ TEST_CASE("the file is followed when written, replaced, truncated, removed or in
   kubelet::KubeletWatch watch(
       io, dir.path() / "kubelet/cpu_manager_state",
       {.changed = [&] { poll(); },
-       .status = [&](bool up,
-                     const std::string& text) { stands = (up ? "up: " : "down: ") + text; }},
+       .status =
+           [&](const source::Status& status) {
+             stands = status.absent ? "absent: " : status.up ? "up: " : "down: ";
+             stands += status.text;
+           }},
       log);
   poll = [&] {
     if (auto seen = watch.poll()) reported.push_back(std::move(*seen));
@@ -164,6 +167,7 @@ TEST_CASE("the file is followed when written, replaced, truncated, removed or in
   const auto run_ready = [&] { tests::run_ready(io); };
   poll();
   CHECK(reported.empty());
+  CHECK(stands.starts_with("absent: "));
   CHECK(stands.ends_with(" does not exist"));
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "0}");
   poll();

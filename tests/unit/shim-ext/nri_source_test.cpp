@@ -108,6 +108,15 @@ TEST_CASE("the runtime's connection is the source's status, and reported to othe
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeConnected, Notice::kRuntimeDisconnected});
 }
 
+TEST_CASE("a node whose runtime has no NRI misses nothing, unless it had NRI before") {
+  Scene scene;
+  scene.source.disconnected("no such file");
+  CHECK(scene.node.statuses[Source::kNri].absent);
+  scene.source.connected("containerd 2.3", true);
+  scene.source.disconnected("no such file");
+  CHECK_FALSE(scene.node.statuses[Source::kNri].absent);
+}
+
 TEST_CASE("each late response is logged and counted") {
   Scene scene;
   scene.source.answered("StartContainer", 50ms);

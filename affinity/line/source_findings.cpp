@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/line/source_findings.hpp"
+
+#include <string>
+
+namespace ka::line {
+namespace {
+
+using policy::ledger::Source;
+
+bool is_missed(Source source, const board::SourceView& view, const policy::ledger::Ledger& ledger) {
+  if (view.up || view.absent) return false;
+  return source != Source::kPodResources || ledger.lacks_claims();
+}
+
+Finding source_down(Source source, const board::SourceView& view) {
+  const std::string name(policy::ledger::source_name(source));
+  return {.severity = Severity::kUnknown,
+          .invariant = "unread",
+          .sandbox = {},
+          .subject = name,
+          .wanted = {},
+          .actual = {},
+          .text = "source " + name + " is down, owners of CPUs may have changed: " + view.text,
+          .reason = "source-down",
+          .remedy = {}};
+}
+
+}  // namespace
+
+std::vector<Finding> evaluate_sources(const std::map<Source, board::SourceView>& sources,
+                                      const policy::ledger::Ledger& ledger) {
+  std::vector<Finding> findings;
+  for (const auto& [source, view] : sources) {
+    if (is_missed(source, view, ledger)) findings.push_back(source_down(source, view));
+  }
+  return findings;
+}
+
+}  // namespace ka::line
