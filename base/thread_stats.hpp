@@ -20,6 +20,8 @@ class ThreadStats {
 
   explicit ThreadStats(std::filesystem::path proc) : proc_(std::move(proc)) {}
 
+  const std::filesystem::path& root() const { return proc_; }
+
   /// The threads of a process as the kernel lists them now, ascending.
   Result<std::vector<int>> threads(int pid);
 

@@ -29,7 +29,8 @@ class FakeCalls final : public line::AffinityCalls {
     return effective(tid);
   }
 
-  base::Result<void> set(int tid, const CpuSet& cpus) override {
+  base::Result<void> set(const policy::ThreadKey& thread, const CpuSet& cpus) override {
+    const int tid = thread.tid;
     if (before_write) before_write(tid);
     writes.emplace_back(tid, cpus);
     if (const int number = next_fault(set_faults, tid); number != 0) {
@@ -41,8 +42,8 @@ class FakeCalls final : public line::AffinityCalls {
     return {};
   }
 
-  base::Result<void> set_everywhere(int tid) override {
-    return set(tid, CpuSet::range(0, policy::kMaxIds - 1));
+  base::Result<void> set_everywhere(const policy::ThreadKey& thread) override {
+    return set(thread, CpuSet::range(0, policy::kMaxIds - 1));
   }
 
   base::Result<int> nice(int tid) override {
@@ -54,7 +55,8 @@ class FakeCalls final : public line::AffinityCalls {
     return found == nices.end() ? 0 : found->second;
   }
 
-  base::Result<void> set_nice(int tid, int value) override {
+  base::Result<void> set_nice(const policy::ThreadKey& thread, int value) override {
+    const int tid = thread.tid;
     if (before_write) before_write(tid);
     if (const int number = next_fault(nice_faults, tid); number != 0) {
       return base::fail_errno(number, "set_nice");

@@ -36,15 +36,16 @@ base::Result<policy::CpuSet> KernelAffinityCalls::get(int tid) {
   return policy::CpuSet::from_words(std::span(words).first(used));
 }
 
-base::Result<void> KernelAffinityCalls::set(int tid, const policy::CpuSet& cpus) {
+base::Result<void> KernelAffinityCalls::set(const policy::ThreadKey& thread,
+                                            const policy::CpuSet& cpus) {
   const std::vector<std::uint64_t> words = cpus.words();
-  return write_mask(tid, words.data(), words.size());
+  return write_mask(thread.tid, words.data(), words.size());
 }
 
-base::Result<void> KernelAffinityCalls::set_everywhere(int tid) {
+base::Result<void> KernelAffinityCalls::set_everywhere(const policy::ThreadKey& thread) {
   Words words;
   words.fill(~std::uint64_t{0});
-  return write_mask(tid, words.data(), words.size());
+  return write_mask(thread.tid, words.data(), words.size());
 }
 
 /// -1 is a nice value, too: only errno tells.
@@ -55,9 +56,9 @@ base::Result<int> KernelAffinityCalls::nice(int tid) {
   return nice;
 }
 
-base::Result<void> KernelAffinityCalls::set_nice(int tid, int nice) {
-  if (::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice) == 0) return {};
-  return base::fail_errno(errno, "setpriority " + std::to_string(tid));
+base::Result<void> KernelAffinityCalls::set_nice(const policy::ThreadKey& thread, int nice) {
+  if (::setpriority(PRIO_PROCESS, static_cast<id_t>(thread.tid), nice) == 0) return {};
+  return base::fail_errno(errno, "setpriority " + std::to_string(thread.tid));
 }
 
 }  // namespace ka::line

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/line/apply.hpp"
 
+#include "affinity/line/undo.hpp"
+#include "base/process.hpp"
+
 namespace ka::line {
 namespace {
 
@@ -24,8 +27,7 @@ Holder holder_of(const policy::ThreadKey& key, base::ThreadStats& stats) {
 }
 
 base::Result<void> write_mask(const policy::plan::Write& write, AffinityCalls& calls) {
-  return write.everywhere ? calls.set_everywhere(write.key.tid)
-                          : calls.set(write.key.tid, write.cpus);
+  return write.everywhere ? calls.set_everywhere(write.key) : calls.set(write.key, write.cpus);
 }
 
 /// EAGAIN, EBUSY and their like pass; a mask that the cgroup refuses (EINVAL) does not until the
@@ -60,20 +62,29 @@ WriteResult failed(const policy::plan::Write& write, const base::Error& error,
   return {write.key, Status::kRetry, {}, {ErrorCode::kTransient, error.message, error.number}};
 }
 
-/// The number was another thread's when it was written to. What that one had before is not known;
-/// all-ones is what the kernel gives a thread that no program has placed. Where it is seen to be
-/// another thread of the same process it is the sandbox's own, which the next pass places. Whether
-/// there is a process of that number now proves nothing: it may have been given away as a whole.
-WriteResult revert(const policy::plan::Write& write, Holder holder, AffinityCalls& calls) {
-  const auto& [pid, tid, start_time] = write.key;
-  if (holder == Holder::kOther && pid != tid) {
-    return {write.key, Status::kRetry, {}, {ErrorCode::kTransient, "its thread id was reused", 0}};
+WriteResult unsettled(const policy::plan::Write& write) {
+  WriteResult result{
+      write.key, Status::kRetry, {}, {ErrorCode::kTransient, "cannot verify its identity", 0}};
+  result.unsettled = true;
+  return result;
+}
+
+/// Whether there is a process of that number now proves nothing: it may have been given away as a
+/// whole.
+WriteResult revert(const policy::plan::Write& write, AffinityCalls& calls,
+                   const base::ThreadStats& stats) {
+  switch (undo(write, calls, base::ProcFs(stats.root()))) {
+    case Undone::kNothing:
+      return {write.key, Status::kGone, {}, {}};
+    case Undone::kDone:
+      return {.key = write.key, .status = Status::kGone, .reverted = true};
+    case Undone::kSameProcess:
+      return {
+          write.key, Status::kRetry, {}, {ErrorCode::kTransient, "its thread id was reused", 0}};
+    case Undone::kUnseen:
+      break;
   }
-  WriteResult gone{write.key, Status::kGone, {}, {}};
-  const auto now = calls.get(tid);
-  const bool has_ours = now && !write.everywhere && *now == write.cpus;
-  gone.reverted = has_ours && calls.set_everywhere(tid).has_value();
-  return gone;
+  return unsettled(write);
 }
 
 /// Only a refused write leaves a thread alone for good; what one that succeeded came to is asked in
@@ -88,18 +99,16 @@ WriteResult unread_thread(const policy::plan::Write& write, const base::Error& e
 WriteResult read_again(const policy::plan::Write& write, AffinityCalls& calls,
                        base::ThreadStats& stats) {
   auto actual = calls.get(write.key.tid);
-  if (!actual) return unread_thread(write, actual.error(), stats);
-  const Holder holder = holder_of(write.key, stats);
-  switch (holder) {
+  switch (holder_of(write.key, stats)) {
     case Holder::kOurs:
       break;
     case Holder::kEnded:
     case Holder::kOther:
-      return revert(write, holder, calls);
+      return revert(write, calls, stats);
     case Holder::kUnknown:
-      return {
-          write.key, Status::kRetry, {}, {ErrorCode::kTransient, "cannot verify its identity", 0}};
+      return unsettled(write);
   }
+  if (!actual) return unread_thread(write, actual.error(), stats);
   if (*actual == write.cpus) return {write.key, Status::kDone, std::move(*actual), {}};
   return {write.key,
           Status::kRetry,
@@ -126,6 +135,11 @@ std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes, A
   results.reserve(writes.size());
   for (const policy::plan::Write& write : writes) results.push_back(apply_one(write, calls, stats));
   return results;
+}
+
+WriteResult check_again(const policy::plan::Write& write, AffinityCalls& calls,
+                        base::ThreadStats& stats) {
+  return read_again(write, calls, stats);
 }
 
 }  // namespace ka::line

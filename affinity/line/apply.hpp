@@ -23,17 +23,24 @@ struct WriteResult {
 
   policy::ThreadKey key;
   Status status = Status::kDone;
-  policy::CpuSet actual;  ///< read again after the write; for kDone and kRetry
-  base::Error error;      ///< for kRetry and kRefused
-  /// For kGone: its number was another process's by then, which got the all-ones mask back.
+  policy::CpuSet actual = {};  ///< read again after the write; for kDone and kRetry
+  base::Error error = {};      ///< for kRetry and kRefused
+  /// For kGone: its number was another process's by then, and the write was undone.
   bool reverted = false;
+  /// For kRetry: which thread the write reached could not be seen; check_again() is due.
+  bool unsettled = false;
 };
 
-/// Makes the writes in their order. The keys are those of threads that were seen just before, in
-/// the same pass, whose `stats` these are. A thread that is no longer one of its process is kGone
-/// and not written to; so is one that has another start time after the write: its number belongs to
-/// another process, which gets an all-ones mask.
+/// Makes the writes in their order; a result for each. The keys are those of threads that were seen
+/// just before, in the same pass, whose `stats` these are. A thread that is no longer one of its
+/// process is kGone and not written to; so is one that has another start time after the write: its
+/// number belongs to another process, and the write is undone (undo.hpp).
 std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes, AffinityCalls& calls,
                                base::ThreadStats& stats);
+
+/// The result of a write that was made before and is unsettled. Undoes it where it reached another
+/// process's thread; writes nothing else.
+WriteResult check_again(const policy::plan::Write& write, AffinityCalls& calls,
+                        base::ThreadStats& stats);
 
 }  // namespace ka::line

@@ -24,9 +24,9 @@ bool has_none(const base::Error& error) {
 
 /// The thread ended during the write, and its number may be another one's by now: that one gets
 /// back what the number had before.
-Result<void> revert(const ClassWriters& writers, int tid, int before, int value) {
-  const auto now = writers.calls.nice(tid);
-  if (now && *now == value) (void)writers.calls.set_nice(tid, before);
+Result<void> revert(const ClassWriters& writers, const ThreadKey& key, int before, int value) {
+  const auto now = writers.calls.nice(key.tid);
+  if (now && *now == value) (void)writers.calls.set_nice(key, before);
   return base::fail(ErrorCode::kGone, "the thread has ended");
 }
 
@@ -35,10 +35,10 @@ Result<void> revert(const ClassWriters& writers, int tid, int before, int value)
 Result<void> write_nice(const ClassWriters& writers, const ThreadKey& key, int before, int value) {
   const auto& [pid, tid, start_time] = key;
   if (!writers.calls.exists(pid, tid)) return base::fail(ErrorCode::kGone, "the thread has ended");
-  if (auto done = writers.calls.set_nice(tid, value); !done) return done;
+  if (auto done = writers.calls.set_nice(key, value); !done) return done;
   const auto stat = writers.stats.read(pid, tid);
   if (stat && stat->start_time == start_time) return {};
-  if (stat || is_gone(stat)) return revert(writers, tid, before, value);
+  if (stat || is_gone(stat)) return revert(writers, key, before, value);
   return base::fail(ErrorCode::kTransient, "cannot verify the thread's identity");
 }
 

@@ -181,6 +181,7 @@ Outcome Line::check_drift() {
   node_.refresh_cgroups();
   Affected drifted;
   base::ThreadStats stats(node_.proc.root());
+  check_unsettled(node_, stats);
   const ProbeContext context = node_.probe(stats);
   const bool has_vfio = host::has_vfio(node_.roots.sys).value_or(true);
   for (Sandbox* sandbox : node_.sandboxes.all()) {

@@ -13,6 +13,7 @@
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_writer.hpp"
 #include "affinity/line/sandboxes.hpp"
+#include "affinity/line/unsettled.hpp"
 #include "affinity/line/views.hpp"
 #include "affinity/registry/registry.hpp"
 #include "base/clock.hpp"
@@ -99,6 +100,7 @@ class Node {
   board::Board& board;
   const base::Clock& clock;
   Sandboxes sandboxes;
+  UnsettledWrites unsettled;
   Ids released_pods;                  ///< pods without a VM that an operator released
   std::optional<board::Cause> cause;  ///< while events are handled
 

@@ -45,6 +45,7 @@ Pass::Pass(Node& node, Extent extent)
 }
 
 void Pass::run(Affected sandboxes) {
+  check_unsettled(node_, stats_);
   for (int pass = 0; pass < kMaxPasses && !sandboxes.empty(); ++pass) {
     sandboxes = observe(std::move(sandboxes));
     for (Sandbox* sandbox : sandboxes) plan(node_, *sandbox);
@@ -153,9 +154,13 @@ Affected Pass::apply_to(const Affected& sandboxes) {
     }
   }
   std::set<Sandbox*> again;
-  for (const WriteResult& result : apply(policy::plan::diff(placements), node_.calls, stats_)) {
+  const auto writes = policy::plan::diff(placements);
+  const auto results = apply(writes, node_.calls, stats_);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const WriteResult& result = results[i];
     Sandbox& sandbox = *owner[result.key];
     record(sandbox, result);
+    if (result.unsettled) node_.unsettled[result.key] = {sandbox.id(), writes[i]};
     if (result.status == WriteResult::Status::kRetry) again.insert(&sandbox);
   }
   for (Sandbox* sandbox : sandboxes) {
@@ -185,12 +190,7 @@ void Pass::record(Sandbox& sandbox, const WriteResult& result) {
       break;
     case WriteResult::Status::kGone:
       ++outcome_.gone;
-      if (result.reverted) {
-        node_.board.notify(NotificationKind::kTakenBack, sandbox.id(),
-                           thread +
-                               " was reused during the write: the new process may use all CPUs "
-                               "again");
-      }
+      if (result.reverted) report_undone(node_, sandbox.id(), result.key.tid);
       break;
     case WriteResult::Status::kRetry:
       ++error_of(outcome_, result.error.code);

@@ -44,7 +44,7 @@ void bare_loop(int pid, const ka::policy::CpuSet& cpus) {
   ka::line::KernelAffinityCalls calls;
   const auto tids = proc.threads(pid);
   for (const int tid : *tids) {
-    if (!proc.stat(pid, tid) || !calls.set(tid, cpus) || !calls.get(tid)) std::exit(1);
+    if (!proc.stat(pid, tid) || !calls.set({pid, tid, 0}, cpus) || !calls.get(tid)) std::exit(1);
   }
 }
 

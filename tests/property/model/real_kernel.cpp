@@ -114,7 +114,7 @@ void RealKernel::end(int pid) {
 
 int RealKernel::set_mask(int pid, int tid, const CpuSet& mask) {
   line::KernelAffinityCalls calls;
-  const auto done = calls.set(vmms_.at(pid).tids.at(tid), mask);
+  const auto done = calls.set({0, vmms_.at(pid).tids.at(tid), 0}, mask);
   return done ? 0 : done.error().number;
 }
 

@@ -264,7 +264,7 @@ TEST_CASE("the kernel's nice values are those of one thread") {
   const auto before = calls.nice(::gettid());
   base::Result<int> after = 0;
   std::thread([&calls, &after] {
-    const auto done = calls.set_nice(::gettid(), 19);
+    const auto done = calls.set_nice({::getpid(), ::gettid(), 0}, 19);
     after = done ? calls.nice(::gettid()) : unexpected(done.error());
   }).join();
   CHECK(after == 19);

@@ -198,3 +198,25 @@ TEST_CASE("what a guest reports decides at once whether its containers are isola
   scene.board().set_guest("a", guest);
   CHECK(std::ranges::count(scene.notified, "container-isolated") == 1);
 }
+
+TEST_CASE(
+    "a write whose thread could not be verified is undone once a stranger is seen to have it") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  scene.calls.after_write = [&](int tid) {
+    if (tid == 111) scene.node.write("proc/100/task/111/stat", "");
+  };
+  (void)scene.container("s1", "app", {4, 5}, true);
+  REQUIRE(scene.cpus(111) == "4");
+  scene.calls.after_write = nullptr;
+  scene.node.end_thread(100, 111);
+  scene.node.thread(111, 111, "stranger", 1);
+  scene.calls.gone.insert(111);
+  scene.line().check_drift();
+  CHECK(scene.cpus(111) == "0-7");
+  CHECK(std::ranges::count(scene.notified, "taken-back") == 1);
+  scene.calls.own[111] = {4};
+  scene.line().check_drift();
+  CHECK(scene.cpus(111) == "4");
+}
