@@ -18,12 +18,15 @@ class FakeScheduling final : public helper::Scheduling {
     return of(tid);
   }
 
-  base::Result<void> set(int tid, const helper::SchedulingPolicy& policy) const override {
+  base::Result<void> set(const policy::ThreadKey& thread,
+                         const helper::SchedulingPolicy& policy) const override {
+    const int tid = thread.tid;
     if (before_write) before_write(tid);
     if (refused.contains(tid)) return base::fail_errno(refused.at(tid), "set");
     if (gone.contains(tid)) return base::fail_errno(ESRCH, "set");
     ++writes;
     policies[tid] = policy;
+    if (after_write) after_write(tid);
     return {};
   }
 
@@ -39,7 +42,7 @@ class FakeScheduling final : public helper::Scheduling {
   std::map<int, int> refused;  ///< by tid: errno
   std::set<int> gone;
   bool limited = true;
-  std::function<void(int tid)> before_write;
+  std::function<void(int tid)> before_write, after_write;
 };
 
 }  // namespace ka::tests

@@ -73,8 +73,8 @@ Result<std::vector<int>> PartitionCgroup::threads() const {
   return threads;
 }
 
-Result<void> PartitionCgroup::move_in(int tid) const {
-  return tree_.write(path_, kThreadsFile, std::to_string(tid) + '\n');
+Result<void> PartitionCgroup::move_in(const policy::ThreadKey& thread) const {
+  return tree_.write(path_, kThreadsFile, std::to_string(thread.tid) + '\n');
 }
 
 Result<void> PartitionCgroup::move_out(int tid) const {

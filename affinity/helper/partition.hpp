@@ -10,6 +10,7 @@
 #include "affinity/helper/cgroup_tree.hpp"
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
+#include "policy/facts/sandbox.hpp"
 
 namespace ka::helper {
 
@@ -31,8 +32,10 @@ class PartitionCgroup {
   /// Makes it where it is not there, without CPUs of its own.
   base::Result<void> make() const;
   base::Result<std::vector<int>> threads() const;
-  base::Result<void> move_in(int tid) const;
-  /// Back to the VMM's cgroup. Nothing for a thread that has ended.
+  /// The kernel knows the thread by its number alone: the caller checks its identity before and
+  /// after (I9).
+  base::Result<void> move_in(const policy::ThreadKey& thread) const;
+  /// Back to the VMM's cgroup, of one that threads() lists. Nothing for a thread that has ended.
   base::Result<void> move_out(int tid) const;
   /// It is one with these CPUs.
   bool is_isolated(const policy::CpuSet& cpus) const;

@@ -184,7 +184,7 @@ Result<void> PartitionBuilder::place(const ThreadKey& vcpu, const std::string& c
   if (*home != cgroup) {
     return base::fail(ErrorCode::kConflict, "its vCPUs are in other cgroups than the VMM");
   }
-  auto done = partition.move_in(vcpu.tid);
+  auto done = partition.move_in(vcpu);
   if (done && !threads_.check_identity(vcpu)) done = partition.move_out(vcpu.tid);
   return done;
 }

@@ -50,12 +50,14 @@ Result<bool> RealtimeThreads::prepare(const ThreadKey& thread, const SchedulingP
   return true;
 }
 
-/// I9. A thread that has the number by now is what that number's was before.
+/// I9. A thread that has the number by now, and what was written, is what that number's was before.
 Result<void> RealtimeThreads::set(const ThreadKey& thread, const SchedulingPolicy& wanted,
                                   const SchedulingPolicy& before) const {
-  auto done = scheduling_.set(thread.tid, wanted);
+  auto done = scheduling_.set(thread, wanted);
   if (done) done = threads_.check_identity(thread);
-  if (!done && is_gone(done.error())) (void)scheduling_.set(thread.tid, before);
+  if (!done && is_gone(done.error()) && scheduling_.get(thread.tid) == wanted) {
+    (void)scheduling_.set(thread, before);
+  }
   return done;
 }
 
@@ -65,7 +67,7 @@ Result<void> RealtimeThreads::restore(SavedPolicies& saved,
   std::erase_if(saved, [&](const auto& entry) {
     if (stays(entry.first)) return false;
     auto done = threads_.check_identity(entry.first);
-    if (done) done = scheduling_.set(entry.first.tid, entry.second);
+    if (done) done = scheduling_.set(entry.first, entry.second);
     const bool is_done = done || is_gone(done.error());
     if (!is_done) failed = std::move(done);
     return is_done;

@@ -31,11 +31,12 @@ Result<SchedulingPolicy> KernelScheduling::get(int tid) const {
 }
 
 /// The nice value stays (__setscheduler_params() in kernel/sched/syscalls.c).
-Result<void> KernelScheduling::set(int tid, const SchedulingPolicy& policy) const {
+Result<void> KernelScheduling::set(const policy::ThreadKey& thread,
+                                   const SchedulingPolicy& policy) const {
   sched_param parameters{};
   parameters.sched_priority = policy.priority;
-  if (::sched_setscheduler(tid, policy.policy, &parameters) == 0) return {};
-  return base::fail_errno(errno, "sched_setscheduler " + std::to_string(tid));
+  if (::sched_setscheduler(thread.tid, policy.policy, &parameters) == 0) return {};
+  return base::fail_errno(errno, "sched_setscheduler " + std::to_string(thread.tid));
 }
 
 bool KernelScheduling::leaves_some() const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "policy/facts/sandbox.hpp"
 
 namespace ka::helper {
 
@@ -29,7 +30,10 @@ class Scheduling {
   virtual ~Scheduling() = default;
 
   virtual base::Result<SchedulingPolicy> get(int tid) const = 0;
-  virtual base::Result<void> set(int tid, const SchedulingPolicy& policy) const = 0;
+  /// The kernel knows the thread by its number alone: the caller checks its identity before and
+  /// after (I9).
+  virtual base::Result<void> set(const policy::ThreadKey& thread,
+                                 const SchedulingPolicy& policy) const = 0;
   /// Whether the kernel leaves others some of a CPU with a real-time thread that never sleeps.
   virtual bool leaves_some() const = 0;
 };
@@ -40,7 +44,8 @@ class KernelScheduling final : public Scheduling {
       : proc_(std::move(proc)), debugfs_(std::move(debugfs)) {}
 
   base::Result<SchedulingPolicy> get(int tid) const override;
-  base::Result<void> set(int tid, const SchedulingPolicy& policy) const override;
+  base::Result<void> set(const policy::ThreadKey& thread,
+                         const SchedulingPolicy& policy) const override;
   bool leaves_some() const override;
 
  private:

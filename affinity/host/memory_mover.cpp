@@ -12,9 +12,9 @@ namespace ka::host {
 
 using base::Result;
 
-MemoryMover::MemoryMover(int pid, std::vector<Mapping> mappings,
+MemoryMover::MemoryMover(const policy::ProcessId& process, std::vector<Mapping> mappings,
                          std::vector<policy::plan::MemoryMove> moves)
-    : pid_(pid), mappings_(std::move(mappings)), moves_(std::move(moves)) {}
+    : pid_(process.pid), mappings_(std::move(mappings)), moves_(std::move(moves)) {}
 
 Result<void> MemoryMover::step(std::uint64_t bytes) {
   if (done()) return {};

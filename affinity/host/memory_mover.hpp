@@ -8,6 +8,7 @@
 
 #include "affinity/host/memory.hpp"
 #include "base/result.hpp"
+#include "policy/facts/process_id.hpp"
 #include "policy/plan/memory.hpp"
 
 namespace ka::host {
@@ -15,7 +16,8 @@ namespace ka::host {
 class MemoryMover {
  public:
   /// `mappings` by address; `moves` assigns parts to nodes.
-  MemoryMover(int pid, std::vector<Mapping> mappings, std::vector<policy::plan::MemoryMove> moves);
+  MemoryMover(const policy::ProcessId& process, std::vector<Mapping> mappings,
+              std::vector<policy::plan::MemoryMove> moves);
 
   bool done() const { return at_ == mappings_.size() || moves_.empty(); }
 
@@ -24,7 +26,8 @@ class MemoryMover {
   /// copies at once (512 small pages at most); others do not wait.
   ///
   /// kGone when the process is; kPermission when it may not be touched. Pages that cannot be moved
-  /// are left. The caller has checked that `pid` is still the process that it was.
+  /// are left. The kernel knows the process by its
+  /// number alone: the caller checks its identity before and after (I9).
   base::Result<void> step(std::uint64_t bytes);
 
   std::uint64_t moved() const { return moved_; }    ///< bytes that are where they should be now

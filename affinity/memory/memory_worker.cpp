@@ -103,6 +103,18 @@ bool MemoryWorker::is_same(const MemoryJob& job) const {
   return stat && stat->start_time == job.vmm.start_time;
 }
 
+/// Where the pages of a process lay that got the number during a step is not known: they stay.
+base::Result<void> MemoryWorker::check_after(const MemoryJob& job) const {
+  const auto stat = proc_.stat(job.vmm.pid);
+  if (!stat) return unexpected(stat.error());
+  if (stat->start_time == job.vmm.start_time) return {};
+  return base::fail(base::ErrorCode::kConflict,
+                    "process " + std::to_string(job.vmm.pid) +
+                        " ended during a step; of the process that has its number now, memory may "
+                        "have been moved to nodes " +
+                        policy::format_list(job.mems));
+}
+
 /// Reads where the memory is and what to do with it; false if there is nothing to report.
 bool MemoryWorker::observe(const MemoryJob& job, board::MemoryView& view,
                            std::vector<host::Mapping>& mappings) {
@@ -130,18 +142,20 @@ void MemoryWorker::run(const MemoryJob& job) {
 
 void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
                         std::vector<host::Mapping> mappings) {
-  host::MemoryMover mover(job.vmm.pid, mappings, view.plan.moves);
+  host::MemoryMover mover(job.vmm, mappings, view.plan.moves);
   std::uint64_t size = kSmallestStep;
   auto reported = clock_.now();
   while (!mover.done()) {
     const auto began = clock_.now();
     if (!is_same(job)) return;
-    if (const auto done = mover.step(size); !done) {
+    auto done = mover.step(size);
+    const auto elapsed = clock_.now() - began;
+    if (auto same = check_after(job); !same) done = std::move(same);
+    if (!done) {
       if (is_gone(done)) return;
       view.problem = "cannot be moved: " + done.error().message;
       break;
     }
-    const auto elapsed = clock_.now() - began;
     size = next_size(size, elapsed);
     view.moved = mover.moved();
     view.failed = mover.failed();
@@ -153,9 +167,10 @@ void MemoryWorker::move(const MemoryJob& job, board::MemoryView view,
   }
   const auto began = clock_.now();
   const std::string problem = view.problem;
+  view.moving = false;
+  if (!problem.empty()) report_(job.sandbox, view, nanoseconds(0));
   if (!observe(job, view, mappings)) return;
   if (view.problem.empty()) view.problem = problem;
-  view.moving = false;
   report_(job.sandbox, std::move(view), clock_.now() - began);
 }
 

@@ -74,6 +74,7 @@ class MemoryWorker final : public MemoryJobs {
   void move(const MemoryJob& job, board::MemoryView view, std::vector<host::Mapping> mappings);
   bool observe(const MemoryJob& job, board::MemoryView& view, std::vector<host::Mapping>& mappings);
   bool is_same(const MemoryJob& job) const;
+  base::Result<void> check_after(const MemoryJob& job) const;
   bool pause(std::chrono::nanoseconds time);
   bool cancelled();
   void drop(const std::string& sandbox);

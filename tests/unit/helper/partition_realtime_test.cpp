@@ -70,6 +70,23 @@ TEST_CASE("what another program changes is repaired, what it made real-time befo
   CHECK(scene.scheduling.of(201) == SchedulingPolicy{1, 30});
 }
 
+TEST_CASE("a stranger that got a vCPU's number during the write keeps its own policy only") {
+  const SchedulingPolicy own{1, 30};
+  PartitionScene scene;
+  scene.scheduling.before_write = [&](int tid) {
+    if (tid == 101) scene.node.thread(100, 101, "stranger", 1, 7);
+  };
+  SECTION("the write reached it") {}
+  SECTION("it made itself a real-time thread since") {
+    scene.scheduling.after_write = [&](int tid) {
+      if (tid == 101) scene.scheduling.policies[101] = own;
+    };
+  }
+  const bool is_own = static_cast<bool>(scene.scheduling.after_write);
+  scene.keep({scene.of(100, {2, 3}, 1)});
+  CHECK(scene.scheduling.of(101) == (is_own ? own : SchedulingPolicy{}));
+}
+
 TEST_CASE("a kernel that refuses real-time threads leaves the partition") {
   PartitionScene scene;
   scene.scheduling.refused[102] = EPERM;

@@ -154,7 +154,7 @@ TEST_CASE("the kernel reports where this process's memory lies, and moves it in 
                         .bound = false,
                         .bytes = {}};
   // There may be one node only: memory that is moved to where it is has arrived.
-  host::MemoryMover mover(::getpid(), {mapping}, {{kPage, 0, 0, kSize}});
+  host::MemoryMover mover({::getpid(), 0}, {mapping}, {{kPage, 0, 0, kSize}});
   int steps = 0;
   while (!mover.done()) {
     const auto done = mover.step(1 << 20);
@@ -176,7 +176,7 @@ TEST_CASE("memory of a process that has ended cannot be moved") {
                         .shared = false,
                         .bound = false,
                         .bytes = {}};
-  host::MemoryMover mover(0x3fffffff, {mapping}, {{kPage, 0, 1, kPage}});
+  host::MemoryMover mover({0x3fffffff, 0}, {mapping}, {{kPage, 0, 1, kPage}});
   const auto done = mover.step(kPage);
   REQUIRE_FALSE(done);
   if (done.error().number != ENOSYS) CHECK(done.error().code == base::ErrorCode::kGone);
