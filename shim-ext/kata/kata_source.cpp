@@ -93,7 +93,12 @@ void KataSource::refresh() {
   watch_.refresh();
   observe_masks();
   show_extent();
-  if (watch_.listed()) node_.synced(ledger::Source::kPersist);
+  update_synced();
+}
+
+/// A sandbox whose containers could not be read may own any CPU.
+void KataSource::update_synced() {
+  if (watch_.is_complete()) node_.synced(ledger::Source::kPersist);
 }
 
 void KataSource::notify(source::Notice notice) {
@@ -119,6 +124,7 @@ void KataSource::set_paused(bool paused) {
 
 void KataSource::report(const Events& events) {
   node_.narrow(events, base::Deadline::none());
+  update_synced();
   node_.finish({});
   observe_masks();
   show_extent();

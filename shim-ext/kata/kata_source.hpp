@@ -42,6 +42,7 @@ class KataSource final : public source::Source {
   void narrow_shim(const policy::ledger::Event& event);
   void report(const std::vector<policy::ledger::Event>& events);
   void set_paused(bool paused);
+  void update_synced();
   void observe_masks();
   bool may_observe(const policy::ledger::PodRecord& pod) const;
   void observe_mask(const source::SandboxState& sandbox, std::vector<policy::ledger::Event>& news);

@@ -33,6 +33,7 @@ KataWatch::KataWatch(boost::asio::io_context& io, const base::Clock& clock, Fold
 
 void KataWatch::refresh() {
   std::set<std::string> there;
+  const bool was_incomplete = std::exchange(incomplete_, true);
   listed_ = true;
   std::vector<std::string> fresh = list(folders_.go, false, there);
   const std::vector<std::string> rust = list(folders_.rust, true, there);
@@ -40,12 +41,14 @@ void KataWatch::refresh() {
   find_shims(fresh);
   report_starting(fresh);
   Events events;
-  incomplete_ = false;
+  bool is_all_read = true;
   for (auto& [id, sandbox] : sandboxes_) {
-    if (!paused_ && there.contains(id)) incomplete_ |= !read(id, sandbox, events);
+    if (!paused_ && there.contains(id)) is_all_read &= read(id, sandbox, events);
   }
+  incomplete_ = !is_all_read;
   drop_gone(there, events);
-  if (!events.empty()) hooks_.report(events);
+  const bool is_completed = was_incomplete && !incomplete_;
+  if (!events.empty() || is_completed) hooks_.report(events);
   if (incomplete_) try_again();
 }
 

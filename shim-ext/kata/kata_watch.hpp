@@ -53,7 +53,7 @@ class KataWatch {
   };
 
   struct Hooks {
-    /// The result of one scan.
+    /// The result of one scan that had any, or that completed what others before it could not.
     std::function<void(const std::vector<policy::ledger::Event>&)> report;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
     std::function<void(const policy::ledger::Event&)> starting;
@@ -79,8 +79,8 @@ class KataWatch {
   void set_paused(bool paused);
 
   Extent extent() const;
-  /// The last scan could list the directories.
-  bool listed() const { return listed_; }
+  /// The last scan could list the directories, and read all that it is to report of each sandbox.
+  bool is_complete() const { return listed_ && !incomplete_; }
 
  private:
   struct Sandbox {
@@ -107,7 +107,7 @@ class KataWatch {
   Hooks hooks_;
   const log::Log& log_;
   bool paused_ = false, listed_ = false;
-  bool incomplete_ = false;  ///< something could not be read in the last scan
+  bool incomplete_ = false;  ///< something was not read in the last scan, or is still to be
   int tries_ = 0;
   std::map<std::string, Sandbox> sandboxes_;
   watch::Inotify inotify_;

@@ -115,6 +115,27 @@ TEST_CASE("a shim leaves others' CPUs when its sandbox's directory appears, and 
   CHECK(view->plan.mask == CpuSet{2, 3});
 }
 
+TEST_CASE("Kata's directories have reported when each sandbox in them was read") {
+  Scene scene;
+  scene.line().expect(policy::ledger::Source::kPersist);
+  scene.start_shim();
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
+  const auto is_waiting = [&] {
+    scene.source.refresh();
+    scene.run_ready();
+    return !scene.line().node().gate().may_widen();
+  };
+  CHECK(is_waiting());
+  scene.start_vmm();
+  CHECK(is_waiting());
+  scene.dir.write("vc/sbs/s1/persist.json", "{\"HypervisorState\":");
+  CHECK(is_waiting());
+  SECTION("its file is complete") { scene.write_persist(CpuSet{2, 3}); }
+  SECTION("it is gone") { std::filesystem::remove_all(scene.dir.path() / "vc/sbs/s1"); }
+  scene.run_ready();
+  CHECK(scene.line().node().gate().may_widen());
+}
+
 TEST_CASE("a VMM that started narrowed gets back all CPUs that its shim had") {
   Scene scene;
   scene.admit("other", CpuSet{4, 5});
