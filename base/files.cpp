@@ -126,7 +126,7 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 }
 
 Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t limit) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const Fd fd = open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return fail_errno(errno, path.string());
   struct stat found{};
   if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, path.string());

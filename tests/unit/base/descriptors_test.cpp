@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/files.hpp"
 #include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
 
 using ka::base::DescriptorReserve;
 using ka::base::Fd;
@@ -60,6 +62,15 @@ TEST_CASE("files can be opened when all other descriptors are taken") {
   CHECK(files_beside_clients() == 0);
   reserve.refill();
   CHECK(files_beside_clients() == DescriptorReserve::kSize);
+}
+
+TEST_CASE("a regular file can be read when all other descriptors are taken") {
+  const ka::tests::TempDir dir;
+  dir.write("state", "kept");
+  const FewDescriptors few;
+  const DescriptorReserve reserve;
+  const std::vector<Fd> clients = open_all();
+  CHECK(ka::base::read_regular_file(dir.path() / "state") == "kept");
 }
 
 TEST_CASE("a missing file uses no reserve descriptor") {
