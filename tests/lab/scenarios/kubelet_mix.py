@@ -13,6 +13,6 @@ from lab import check, kubelet_mix, kubelet_steps
 
 GIVEN = Path("/lab/mix.json")  # for an hour of it, or to repeat a seed: `node run kubelet_mix --with DIR`
 
-settings = {"seconds": 300, "seed": time.time_ns() % 100000} | (json.loads(GIVEN.read_text()) if GIVEN.exists() else {})
+settings = {"seconds": 600, "seed": time.time_ns() % 100000} | (json.loads(GIVEN.read_text()) if GIVEN.exists() else {})
 check.step(f"{settings['seconds']} s of seed {settings['seed']}")
 kubelet_steps.run(kubelet_mix.steps(settings["seconds"], settings["seed"]))

@@ -51,10 +51,12 @@ class Visit:
 
 @dataclass(frozen=True)
 class Report:
-    """What was seen: switches to any thread on owned CPUs, trace events that the kernel lost, and the intruders' visits."""
+    """What was seen: switches to any thread on owned CPUs, trace events that the kernel lost, threads that had ended before they could be told
+    from those of sandboxes, and the intruders' visits."""
 
     switches: int
     lost: int
+    unnamed: int
     visits: list[Visit]
 
     def longest(self, kind: str) -> float:
@@ -75,18 +77,22 @@ class Intruders:
         """What was seen since."""
         answer, _ = self._process.communicate()
         said = json.loads(answer)
-        return Report(said["switches"], said["lost"], [Visit(**visit) for visit in said["visits"]])
+        return Report(**said | {"visits": [Visit(**visit) for visit in said["visits"]]})
 
 
 def show(report: Report) -> None:
     """Prints the figures."""
     print(f"          {report.switches} switches on CPUs of pods were seen, {report.lost} trace events lost", flush=True)
+    print(f"          {report.unnamed} threads ended before they could be told from those of sandboxes", flush=True)
     for kind in (STAYING, HELD, GOING):
         some = sorted((visit for visit in report.visits if visit.kind == kind), key=Visit.milliseconds)
-        if some:
-            half, last = some[len(some) // 2], some[-1]
-            print(f"          {kind}: {len(some)} visits, p50 {half.milliseconds():.0f} ms, max {last.milliseconds():.0f} ms", flush=True)
-            print(f"          the longest: {last.pod}: {last.thread} on CPU {last.cpu}", flush=True)
+        print(f"          {kind}: {len(some)} visits" + (f", {_figures(some)}" if some else ""), flush=True)
+
+
+def _figures(ascending: list[Visit]) -> str:
+    half, most, last = ascending[len(ascending) // 2], ascending[len(ascending) * 99 // 100], ascending[-1]
+    times = ", ".join(f"{name} {visit.milliseconds():.0f} ms" for name, visit in (("p50", half), ("p99", most), ("max", last)))
+    return f"{times}; the longest: {last.pod}: {last.thread} on CPU {last.cpu}"
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ class _Watch:
         self._pods: dict[str, witness.Pod] = {}
         self._switches = 0
         self._names: dict[int, str] = {}
+        self._unnamed: set[int] = set()
         # By a cgroup: one of its threads, and what it allowed at the last turn. When a switch is read it may allow other CPUs already.
         self._members: dict[str, int] = {}
         self._allowed: dict[str, frozenset[int]] = {}
@@ -149,7 +156,7 @@ class _Watch:
     def report(self) -> dict:
         """All of it."""
         visits = self._closed + list(self._open.values())
-        return {"switches": self._switches, "lost": _lost(), "visits": [asdict(visit) for visit in visits]}
+        return {"switches": self._switches, "lost": _lost(), "unnamed": len(self._unnamed), "visits": [asdict(visit) for visit in visits]}
 
     def _follow_claims(self) -> None:
         last_read, self._claims_read = self._claims_read, time.monotonic()
@@ -186,6 +193,7 @@ class _Watch:
         try:
             line = Path(f"/proc/{tid}/cmdline").read_text(errors="replace")
         except (FileNotFoundError, ProcessLookupError):
+            self._unnamed |= {tid} - self._names.keys()
             return self._pods.get(self._names.get(tid, ""))
         sandbox = next((each for each in _SANDBOX.findall(line) if each in self._pods and self._pods[each].is_vm), "")
         self._names[tid] = sandbox

@@ -16,10 +16,10 @@ _SOON = 8.0  # seconds: kubelet looks for changed manifests every 5 s
 
 
 def steps(seconds: float, seed: int) -> Iterator[Step]:
-    """Steps for `seconds`, as `seed` has it; they begin with a few pods and end with none."""
+    """Steps for `seconds`, and until each program was restarted, as `seed` has it; they begin with a few pods and end with none."""
     mix, until = _Mix(random.Random(seed)), time.monotonic() + seconds
     yield kubelet_steps.come
-    while time.monotonic() < until:
+    while time.monotonic() < until or not mix.has_restarted_all():
         yield mix.step()
     yield kubelet_steps.go
 
@@ -27,13 +27,23 @@ def steps(seconds: float, seed: int) -> Iterator[Step]:
 class _Mix:
     def __init__(self, chance: random.Random) -> None:
         self._chance, self._number = chance, 0
+        self._next: list[Step | None] = []
 
     def step(self) -> Step:
-        """Something happens to the pods and, half of the time, to a program at a moment within."""
+        """Something happens to the pods and, most of the time, to a program at a moment within."""
         change = self._chance.choice((_arrive, _arrive, _leave, _grow_or_shrink))
-        disturb = self._chance.choice((None, None, None, _kill_daemon, _kill_daemon, _restart_containerd, _restart_kubelet, _lose_state))
         self._number += 1
-        return _one(change, disturb, self._number, self._chance)
+        return _one(change, self._disturbance(), self._number, self._chance)
+
+    def has_restarted_all(self) -> bool:
+        """Whether the steps so far had all that can happen to programs."""
+        return self._number >= len(_DISTURBANCES)
+
+    def _disturbance(self) -> Step | None:
+        """Each of them once, in any order, before one comes again."""
+        if not self._next:
+            self._next = self._chance.sample(_DISTURBANCES, len(_DISTURBANCES))
+        return self._next.pop()
 
 
 def _one(change: "_Change", disturb: Step | None, number: int, chance: random.Random) -> Step:
@@ -105,3 +115,6 @@ def _lose_state(node: Node) -> None:
     node.kubelet.stop()
     node.kubelet.forget()
     node.kubelet.start()
+
+
+_DISTURBANCES: tuple[Step | None, ...] = (None, None, _kill_daemon, _kill_daemon, _restart_containerd, _restart_kubelet, _lose_state)
