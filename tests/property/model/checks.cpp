@@ -46,6 +46,53 @@ void Play::check() {
     if (std::ranges::find(ids, id) == ids.end()) report_failure("sandbox " + id + " is forgotten");
     check_pod(id, pod);
   }
+  if (is_at_rest()) check_at_rest();
+}
+
+/// Nothing is left for the daemon to see or to do: all that it was told it could act on, and of
+/// what it was not told nothing has changed under it.
+bool Play::is_at_rest() {
+  const auto ended = [this](const auto& entry) {
+    return entry.second.vmm && !kernel_.is_alive(entry.second.vmm->pid);
+  };
+  return knowledge_.owners_are_known() && kernel_.is_seen() && dirty_.empty() &&
+         unfinished_.empty() && std::ranges::none_of(knowledge_.pods(), ended);
+}
+
+/// I1 to I6 and I8, by what the daemon was told: that may be late, or wrong.
+void Play::check_at_rest() {
+  ++rests_;
+  check_verify();
+  for (const auto& [id, pod] : knowledge_.pods()) {
+    if (pod.vmm && !pod.unsure) check_place(id, pod);
+  }
+  check_kept();
+}
+
+/// Where a VM may be, and what a container that owns CPUs gets.
+void Play::check_place(const std::string& id, const KnownPod& pod) {
+  const CpuSet foreign = knowledge_.foreign_to(id);
+  const bool in_pool =
+      setup_.options.settings.housekeeping.kind == policy::plan::Housekeeping::Kind::kSharedPool;
+  const CpuSet mask = pod.cpus();
+  const CpuSet wide = mask.empty() || in_pool ? kernel_.online() : mask;
+  const Place place{.id = id,
+                    .pid = pod.vmm->pid,
+                    .own = knowledge_.owned_by(pod),
+                    .may = ((mask | wide) & kernel_.online()) - foreign,
+                    .is_confined = world_.by_pid(pod.vmm->pid)->confined};
+  check_within(place);
+  check_owned(place);
+}
+
+/// I1.
+void Play::check_within(const Place& place) {
+  for (const int tid : kernel_.threads_of(place.pid)) {
+    const CpuSet on = kernel_.calls.effective(tid);
+    if (on.subset_of(place.may) || !kernel_.allowed(tid).intersects(place.may)) continue;
+    report_failure("thread " + std::to_string(tid) + " of " + place.id + " is on " + list(on) +
+                   ", and may be on " + list(place.may) + " (I1)");
+  }
 }
 
 /// Whoever was on a CPU that is another's by now has left it, where he could.
@@ -69,6 +116,7 @@ void Play::quiesce() {
   tick();
   read_kubelet();
   synchronize();
+  reconcile(true);
   if (!setup_.has_nri) handle(whole_truth());
   if (!knowledge_.owners_are_known()) {
     knowledge_.dismiss();
@@ -84,76 +132,134 @@ void Play::quiesce() {
 void Play::check_quiescent() {
   if (!knowledge_.owners_are_known()) report_failure("it waits for nobody knows what");
   if (!kernel_.line().node().gate().may_widen()) report_failure("it widens nothing for ever");
-  for (const auto& finding : kernel_.broken()) {
-    report_failure("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
-  }
+  check_verify();
   for (const Pod& pod : world_.pods()) {
     if (pod.pid != 0 && pod.runs && !pod.gone) check_alone(pod);
   }
   kernel_.calls.writes.clear();
   kernel_.line().reconcile_all();
   if (!kernel_.calls.writes.empty()) report_failure("the same plan is written twice (I6)");
-  check_stable();
+  check_kept();
   check_restart();
 }
 
-/// I2 to I4 and I8 by the node as it is: an exclusive container's CPUs carry a vCPU each, and
-/// nothing else of its sandbox where that may be elsewhere.
+/// The daemon's own judgement of all of them, by the kernel's state.
+void Play::check_verify() {
+  for (const auto& finding : kernel_.broken()) {
+    if (is_trapped(finding.sandbox)) continue;
+    report_failure("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
+  }
+}
+
+/// Its cgroup allows CPUs of others alone: kubelet has given its container others, and updates none
+/// that has exited, or not yet.
+bool Play::is_trapped(const std::string& id) {
+  const KnownPod* pod = knowledge_.find(id);
+  if (pod == nullptr || !pod->vmm || !kernel_.is_alive(pod->vmm->pid)) return false;
+  return kernel_.allowed(pod->vmm->pid).subset_of(knowledge_.foreign_to(id));
+}
+
+/// The same by the node as it is.
 void Play::check_alone(const Pod& pod) {
   const CpuSet foreign = setup_.has_kubelet ? world_.foreign_to(pod) : CpuSet{};
   CpuSet own;
   for (const Container& container : pod.containers) {
     if (container.owns && container.runs && !container.exited) own |= container.cpus;
   }
-  const auto vcpus = kernel_.vcpus_of(pod.pid);
-  const bool has_enough = own.size() <= static_cast<int>(vcpus.size());
-  const bool may_leave = !pod.confined && setup_.options.settings.housekeeping.kind ==
-                                              policy::plan::Housekeeping::Kind::kSharedPool;
-  std::map<int, int> served;
+  check_owned({.id = pod.id, .pid = pod.pid, .own = own, .may = {}, .is_confined = pod.confined});
   for (const int tid : kernel_.threads_of(pod.pid)) {
+    const CpuSet on = kernel_.calls.effective(tid) & foreign;
+    if (on.empty() || kernel_.allowed(tid).subset_of(foreign)) continue;
+    report_failure("thread " + std::to_string(tid) + " of " + pod.id + " is on " + list(on) +
+                   " in the end (I2)");
+  }
+}
+
+/// What an exclusive container gets where its CPUs are its own, and nothing else need be there.
+void Play::check_owned(const Place& place) {
+  const bool may_leave = !place.is_confined && setup_.options.settings.housekeeping.kind ==
+                                                   policy::plan::Housekeeping::Kind::kSharedPool;
+  if (!may_leave) return;
+  const CpuSet left = (place.own & kernel_.online()) - knowledge_.foreign_to(place.id);
+  const auto vcpus = static_cast<int>(kernel_.vcpus_of(place.pid).size());
+  if (left == place.own && left.size() <= vcpus) return check_dedicated(place);
+  if (!left.empty()) check_group(place, left);
+}
+
+/// I3 and I4: each of its CPUs carries a vCPU, and nothing else of its sandbox.
+void Play::check_dedicated(const Place& place) {
+  const auto vcpus = kernel_.vcpus_of(place.pid);
+  std::map<int, int> served;
+  for (const int tid : kernel_.threads_of(place.pid)) {
     const CpuSet mask = kernel_.calls.effective(tid);
     const bool is_vcpu = std::ranges::find(vcpus, tid) != vcpus.end();
-    if (is_vcpu && mask.size() == 1 && mask.subset_of(own)) {
+    if (is_vcpu && mask.size() == 1 && mask.subset_of(place.own)) {
       ++served[mask.first()];
-    } else if (has_enough && may_leave && mask.intersects(own)) {
-      report_failure("thread " + std::to_string(tid) + " of " + pod.id + " may run on " +
-                     list(mask & own) + " beside a dedicated vCPU (I4)");
-    }
-    if (mask.intersects(foreign) && !kernel_.allowed(tid).subset_of(foreign)) {
-      report_failure("thread " + std::to_string(tid) + " of " + pod.id + " is on " +
-                     list(mask & foreign) + " in the end (I2)");
+    } else if (mask.intersects(place.own)) {
+      report_failure("thread " + std::to_string(tid) + " of " + place.id + " may run on " +
+                     list(mask & place.own) + " beside a dedicated vCPU (I4)");
     }
   }
-  if (!has_enough || !may_leave) return;
-  for (const int cpu : own) {
+  for (const int cpu : place.own) {
     if (served[cpu] == 1) continue;
-    report_failure("CPU " + std::to_string(cpu) + " of " + pod.id + " has " +
+    report_failure("CPU " + std::to_string(cpu) + " of " + place.id + " has " +
                    std::to_string(served[cpu]) + " dedicated vCPUs (I3, I4)");
   }
 }
 
-/// I6: what has not changed keeps its CPUs when others come and go.
-void Play::check_stable() {
-  std::map<std::string, std::map<int, CpuSet>> now;
-  for (const Pod& pod : world_.pods()) {
-    if (pod.pid == 0 || pod.owned().empty()) continue;
-    for (const int tid : kernel_.vcpus_of(pod.pid)) {
-      const CpuSet mask = kernel_.calls.effective(tid);
-      if (mask.subset_of(pod.owned())) now[pod.id][tid] = mask;
-    }
-    const auto before = quiescent_.find(pod.id);
-    if (!is_calm_ || grown_.contains(pod.id)) continue;
-    if (before == quiescent_.end() || before->second.empty()) continue;
-    if (before->second.size() == now[pod.id].size() && before->second != now[pod.id]) {
-      report_failure("the vCPUs of " + pod.id + " changed places while only others changed (I6)");
+/// I8: too few vCPUs, or not all of its CPUs are left to it. Those that are have as many vCPUs as
+/// CPUs, where there are so many, and the rest of the sandbox is elsewhere.
+void Play::check_group(const Place& place, const CpuSet& left) {
+  const auto vcpus = kernel_.vcpus_of(place.pid);
+  int within = 0;
+  for (const int tid : kernel_.threads_of(place.pid)) {
+    const CpuSet mask = kernel_.calls.effective(tid);
+    if (std::ranges::find(vcpus, tid) != vcpus.end() && mask.subset_of(left)) {
+      ++within;
+    } else if (mask.intersects(left)) {
+      report_failure("thread " + std::to_string(tid) + " of " + place.id + " is on " + list(mask) +
+                     ", partly within " + list(left) + " (I8)");
     }
   }
-  quiescent_ = std::move(now);
-  grown_.clear();
+  if (within >= std::min(static_cast<int>(vcpus.size()), left.size())) return;
+  report_failure(std::to_string(within) + " vCPUs of " + place.id + " are within " + list(left) +
+                 " (I8)");
+}
+
+/// I6: what has not changed keeps its CPUs when others come and go.
+void Play::check_kept() {
+  std::map<std::string, Kept> now;
+  for (const auto& [id, pod] : knowledge_.pods()) {
+    const CpuSet own = (knowledge_.owned_by(pod) & kernel_.online()) - knowledge_.foreign_to(id);
+    if (!pod.vmm || pod.unsure || own.empty()) continue;
+    Kept& kept = now[id];
+    kept.containers = pod.containers;
+    kept.own = own;
+    for (const int tid : kernel_.vcpus_of(pod.vmm->pid)) {
+      const CpuSet mask = kernel_.calls.effective(tid);
+      if (mask.subset_of(own)) kept.masks[tid] = mask;
+    }
+    const auto before = kept_.find(id);
+    if (!is_calm_ || before == kept_.end() || before->second.masks.empty()) continue;
+    const Kept& then = before->second;
+    if (then.containers != kept.containers || then.own != own) continue;
+    if (then.masks.size() == kept.masks.size() && then.masks != kept.masks) {
+      report_failure("the vCPUs of " + id + " changed places while only others changed (I6)");
+    }
+  }
+  kept_ = std::move(now);
   is_calm_ = true;
 }
 
-/// I7: the same facts and the same plan before give the same plan, also to the next daemon.
+/// kubelet gave CPUs that one pod still uses to another.
+bool Play::is_contested() {
+  return std::ranges::any_of(knowledge_.pods(), [this](const auto& entry) {
+    return knowledge_.owned_by(entry.second).intersects(knowledge_.foreign_to(entry.first));
+  });
+}
+
+/// I7: the same facts and the same plan before give the same plan, also to the next daemon. Until
+/// that has read of a contest, it makes room for its owner as if there were none.
 void Play::check_restart() {
   const auto masks = kernel_.masks();
   kernel_.calls.writes.clear();
@@ -163,7 +269,7 @@ void Play::check_restart() {
   if (!setup_.has_nri) handle(world_.all());
   tick();
   if (kernel_.masks() != masks) report_failure("a restart changes masks (I7)");
-  if (!kernel_.calls.writes.empty()) {
+  if (!kernel_.calls.writes.empty() && !is_contested()) {
     const auto& [tid, cpus] = kernel_.calls.writes.front();
     report_failure("a restart gives thread " + std::to_string(tid) + " the mask " + list(cpus) +
                    ", which is so (I7)");

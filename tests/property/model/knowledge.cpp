@@ -16,6 +16,14 @@ bool has_whole_cpus(const policy::ContainerFacts& facts) {
 
 }  // namespace
 
+CpuSet KnownPod::cpus() const {
+  CpuSet all;
+  for (const auto& [id, container] : containers) {
+    if (!container.facts.exited) all |= container.facts.cpus;
+  }
+  return all;
+}
+
 void Knowledge::record(const policy::ledger::Event& event) {
   if (const auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body)) {
     KnownPod& pod = pods_[seen->id];
@@ -44,6 +52,7 @@ void Knowledge::record(const policy::ledger::Event& event) {
     pods_.erase(pod_gone->id);
   } else if (const auto* kubelet = std::get_if<policy::ledger::KubeletSeen>(&event.body)) {
     claims_ = kubelet->claims;
+    outdated_ = kubelet->outdated;
     synced(Source::kKubelet);
   }
 }
@@ -103,20 +112,33 @@ CpuSet Knowledge::foreign_to(const std::string& id) const {
   return foreign;
 }
 
+CpuSet Knowledge::owned_by(const KnownPod& pod) const {
+  CpuSet own;
+  for (const auto& [id, container] : pod.containers) {
+    if (!container.facts.exited && owns(pod, container)) own |= container.facts.cpus;
+  }
+  return own;
+}
+
 const KnownPod* Knowledge::find(const std::string& id) const {
   const auto found = pods_.find(id);
   return found == pods_.end() || found->second.unsure ? nullptr : &found->second;
 }
 
 bool Knowledge::owns(const KnownPod& pod, const KnownContainer& container) const {
-  if (claims_) return is_listed(pod, container.facts.name);
+  if (claims_ && is_listed(pod, container.facts)) return true;
+  if (claims_ && !outdated_) return false;
   if (container.owned_before) return *container.owned_before;
   return has_whole_cpus(container.facts) && !is_shared(pod, container.facts.cpus);
 }
 
-bool Knowledge::is_listed(const KnownPod& pod, const std::string& container) const {
+/// One that exited keeps what it ran on, also where kubelet by now lists it with other CPUs.
+bool Knowledge::is_listed(const KnownPod& pod, const policy::ContainerFacts& container) const {
   return std::ranges::any_of(*claims_, [&](const policy::ledger::Claim& claim) {
-    return !pod.uid.empty() && claim.pod_uid == pod.uid && claim.container == container;
+    if (pod.uid.empty() || claim.pod_uid != pod.uid || claim.container != container.name) {
+      return false;
+    }
+    return !container.exited || container.cpus.subset_of(claim.cpus);
   });
 }
 

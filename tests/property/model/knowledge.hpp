@@ -27,6 +27,8 @@ struct KnownPod {
   std::map<std::string, KnownContainer> containers;
   /// Whether the daemon still has it, or has it already, depends on where it was interrupted.
   bool unsure = false;
+
+  policy::CpuSet cpus() const;  ///< of all containers that run
 };
 
 class Knowledge {
@@ -49,13 +51,16 @@ class Knowledge {
   /// CPUs that others own.
   policy::CpuSet foreign_to(const std::string& pod) const;
   bool owns(const KnownPod& pod, const KnownContainer& container) const;
+  /// CPUs of its containers that run and own them.
+  policy::CpuSet owned_by(const KnownPod& pod) const;
 
   const std::map<std::string, KnownPod>& pods() const { return pods_; }
+  const auto& claims() const { return claims_; }
   /// The pod, where it is certain that the daemon has it.
   const KnownPod* find(const std::string& id) const;
 
  private:
-  bool is_listed(const KnownPod& pod, const std::string& container) const;
+  bool is_listed(const KnownPod& pod, const policy::ContainerFacts& container) const;
   bool is_shared(const KnownPod& pod, const policy::CpuSet& cpus) const;
 
   std::set<policy::ledger::Source> sources_, silent_, reported_;
@@ -63,6 +68,7 @@ class Knowledge {
   std::map<std::string, KnownPod> pods_;
   std::set<std::string> lost_, reported_again_;  ///< pods whose state is damaged; told of since
   bool expired_ = false, known_ = true;
+  bool outdated_ = false;  ///< `claims_`: what is not among them may be so all the same
 };
 
 }  // namespace ka::model

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node and its troubles: pods come and go, VMs are plugged, VMMs die and strangers get their
-// numbers, CPUs go offline, events are lost, doubled, late and out of order, daemon, kubelet and
-// runtime restart. 20,000 steps; in the environment KATA_AFFINITY_MODEL_STEPS says how many else,
+// numbers, CPUs go offline; daemon, runtime and kubelet restart, kubelet also without its state.
+// What NRI calls can come twice, and not at all while the runtime is away; what the shim proxy and
+// Kata's persist.json report is lost, doubled, late and out of order; kubelet's file is read late,
+// is gone, cannot be read, or is an old one. (PodResources and DRA are not played here.)
+//
+// After each step: I2 for each write, and that nothing is widened while an owner is unknown; I9;
+// that nothing is forgotten, and that who had to leave a CPU has left. After each step that leaves
+// the daemon nothing to see or do: I1 to I6 and I8, by what it was told, and by its own `verify`
+// (I5 by that alone). After `settle`, when all has been told: the same by the node as it is, that a
+// plan is not written twice, and I7, which takes a restart.
+//
+// 20,000 steps; in the environment KATA_AFFINITY_MODEL_STEPS says how many else,
 // KATA_AFFINITY_MODEL_SEED where to begin (that of a failure plays it alone, with STEPS=1), and
 // KATA_AFFINITY_MODEL_CGROUP a directory of cgroup v2 to be made: then the VMMs are processes, too,
 // and the kernel has to agree with the model's after each step. That takes root, and a machine with
@@ -37,7 +47,7 @@ model::Setup setup_of(std::uint64_t seed) {
 struct Played {
   std::string failure;    ///< empty: nothing is wrong
   std::size_t steps = 0;  ///< as many as that took
-  std::uint64_t writes = 0;
+  std::uint64_t writes = 0, rests = 0;
 };
 
 Played play(const model::Setup& setup, const std::vector<model::Step>& steps) {
@@ -47,6 +57,7 @@ Played play(const model::Setup& setup, const std::vector<model::Step>& steps) {
     played.failure = play.perform(steps[played.steps++]);
   }
   played.writes = play.writes();
+  played.rests = play.rests();
   return played;
 }
 
@@ -67,19 +78,21 @@ TEST_CASE(
     "whatever happens to a node, nobody is let onto CPUs of others, and nothing is forgotten") {
   const std::uint64_t wanted = number_of("KATA_AFFINITY_MODEL_STEPS", 20000);
   std::uint64_t seed = number_of("KATA_AFFINITY_MODEL_SEED", 20240607);
-  std::uint64_t done = 0, failed = 0, writes = 0;
+  std::uint64_t done = 0, failed = 0, writes = 0, rests = 0;
   for (; done < wanted; ++seed) {
     const model::Setup setup = setup_of(seed);
     auto steps = model::any_steps(seed, kLength);
     const Played played = play(setup, steps);
     done += played.steps;
     writes += played.writes;
+    rests += played.rests;
     if (played.failure.empty()) continue;
     steps.resize(played.steps);
     FAIL_CHECK("seed " << seed << ", " << played.steps
                        << " steps, the shortest:" << explained(setup, steps));
     if (++failed == 3) break;
   }
-  std::cout << "model: " << done << " steps, " << writes << " masks written, " << failed
+  std::cout << "model: " << done << " steps, " << writes
+            << " masks written, all invariants checked after " << rests << " steps, " << failed
             << " histories failed, last seed " << seed - 1 << '\n';
 }

@@ -18,6 +18,12 @@ std::set<Source> sources_of(const Setup& setup) {
   return sources;
 }
 
+/// The runtime, the shim proxy in front of one, or Kata's own files.
+Source runtime_of(const Setup& setup) {
+  if (setup.has_nri) return Source::kNri;
+  return setup.has_proxy ? Source::kProxy : Source::kPersist;
+}
+
 bool runs(const Pod& pod) { return pod.runs && !pod.gone && (!pod.is_vm || pod.pid != 0); }
 
 Container* next_to_run(Pod& pod) {
@@ -33,16 +39,14 @@ Setup any_setup(std::uint64_t seed) {
   setup.options.settings.housekeeping.kind = seed % 3 == 0 ? Kind::kSandbox : Kind::kSharedPool;
   setup.has_kubelet = seed % 4 != 0;
   setup.has_nri = seed % 5 < 3;
+  setup.has_proxy = seed % 5 == 3;
   setup.forgets = seed % 7 < 3;
   setup.smt = seed % 2 == 0;
   return setup;
 }
 
 Play::Play(const Setup& setup)
-    : setup_(setup),
-      world_(setup.has_nri ? Source::kNri : Source::kProxy),
-      knowledge_(sources_of(setup)),
-      kernel_(setup) {
+    : setup_(setup), world_(runtime_of(setup)), knowledge_(sources_of(setup)), kernel_(setup) {
   kernel_.calls.before_write = [this](int tid) {
     before_ = kernel_.calls.effective(tid);
     if (writes_until_kill_ > 0 && --writes_until_kill_ == 0) throw Killed{};
@@ -95,7 +99,10 @@ void Play::change_pods(const Step& step) {
       }
       break;
     case What::kReconcile:
-      give_shared_the_pool();
+      reconcile(false);
+      break;
+    case What::kKubeletNew:
+      world_.reassign(step.choice);
       break;
     default:
       break;
@@ -148,7 +155,6 @@ void Play::run_container(std::uint32_t choice) {
   if (pod == nullptr) return;
   Container& container = *next_to_run(*pod);
   container.runs = true;
-  grown_.insert(pod->id);
   if (!container.owns) container.cpus = world_.pool();
   const std::string id = pod->id;
   const policy::ledger::Event seen = world_.seen(*pod, container);
@@ -173,6 +179,7 @@ void Play::exit_container(std::uint32_t choice) {
   if (pod == nullptr) return;
   Container& container = *std::ranges::find_if(pod->containers, can_exit);
   container.exited = true;
+  if (!world_.reports_exits()) return;
   report({{world_.runtime(), policy::ledger::ContainerExited{pod->id, container.id}}}, pod->id);
 }
 
@@ -186,14 +193,15 @@ void Play::remove_pod(std::uint32_t choice) {
   report({{world_.runtime(), policy::ledger::PodGone{id}}}, id);
 }
 
-/// Late, and one after the other.
-void Play::give_shared_the_pool() {
+/// Late, and one after the other. kubelet updates no container that has exited.
+void Play::reconcile(bool owners_only) {
   for (std::size_t i = 0; i < world_.pods().size(); ++i) {
     Pod& pod = world_.pods()[i];
     for (Container& container : pod.containers) {
-      if (!runs(pod) || !container.runs || container.owns || container.cpus == world_.pool())
-        continue;
-      container.cpus = world_.pool();
+      const CpuSet wanted = container.owns ? container.claim : world_.pool();
+      if (!runs(pod) || !container.runs || container.cpus == wanted) continue;
+      if (container.owns ? container.exited : owners_only) continue;
+      container.cpus = wanted;
       report({world_.seen(pod, container)}, pod.id, [this, &pod] {
         dirty_.insert(pod.id);
         kernel_.confine(pod);

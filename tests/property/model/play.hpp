@@ -29,10 +29,27 @@ class Play {
 
   /// Masks that were written until now, each judged.
   std::uint64_t writes() const { return writes_; }
+  /// Steps after which all invariants were checked.
+  std::uint64_t rests() const { return rests_; }
 
  private:
   using Events = std::vector<policy::ledger::Event>;
   using Act = std::function<void()>;
+
+  /// Where a VM's threads may be, as they were told or as it is.
+  struct Place {
+    std::string id;
+    int pid = 0;
+    policy::CpuSet own;  ///< CPUs that are its containers' alone
+    policy::CpuSet may;  ///< its mask and housekeeping, without CPUs of others
+    bool is_confined = false;
+  };
+
+  struct Kept {
+    std::map<std::string, KnownContainer> containers;
+    policy::CpuSet own;
+    std::map<int, policy::CpuSet> masks;  ///< of vCPUs by tid
+  };
 
   // What happens (play.cpp).
   void change(const Step& step);
@@ -42,7 +59,7 @@ class Play {
   void run_container(std::uint32_t choice);
   void exit_container(std::uint32_t choice);
   void remove_pod(std::uint32_t choice);
-  void give_shared_the_pool();
+  void reconcile(bool owners_only);
   void end_vmm(std::uint32_t choice);
   void end_process_of(Pod& pod, bool reused);
   void change_vcpus(std::uint32_t choice, bool plug);
@@ -59,7 +76,10 @@ class Play {
   Events whole_truth();
   void handle(const Events& events);
   void handle(const Events& events, const std::set<std::string>& concerned);
+  void repeat();
+  void handle_kubelet(const policy::ledger::KubeletSeen& seen);
   void read_kubelet();
+  void miss_kubelet(bool is_gone);
   void deliver(std::uint32_t choice, bool keep);
   void synchronize();
   void restart(const std::set<std::string>& damaged, bool kubelet_first);
@@ -73,8 +93,18 @@ class Play {
   void check_pod(const std::string& id, const KnownPod& pod);
   void quiesce();
   void check_quiescent();
+  void check_verify();
+  bool is_trapped(const std::string& id);
   void check_alone(const Pod& pod);
-  void check_stable();
+  bool is_at_rest();
+  void check_at_rest();
+  void check_place(const std::string& id, const KnownPod& pod);
+  void check_within(const Place& place);
+  void check_owned(const Place& place);
+  void check_dedicated(const Place& place);
+  void check_group(const Place& place, const policy::CpuSet& left);
+  void check_kept();
+  bool is_contested();
   void check_restart();
   void report_failure(std::string text) { failures_.push_back(std::move(text)); }
 
@@ -83,15 +113,17 @@ class Play {
   Knowledge knowledge_;
   Kernel kernel_;
   std::deque<policy::ledger::Event> mail_;  ///< under way, where the runtime does not wait
+  std::pair<Events, std::string> last_;     ///< that was reported, and of which pod
+  policy::ledger::KubeletSeen kubelet_, kubelet_before_;  ///< its file as read last, and before
   bool runtime_is_up_ = false;
   int writes_until_kill_ = 0;         ///< 0: it lives
   std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files
   /// Pods of which something changed that no event told of: the drift check finds it.
   std::set<std::string> dirty_;
-  std::set<std::string> grown_;  ///< pods with one container more since the last kQuiesce
-  bool is_calm_ = false;         ///< since the last kQuiesce nothing but pods came and went
-  std::map<std::string, std::map<int, policy::CpuSet>> quiescent_;  ///< masks by pod, then
-  policy::CpuSet before_;                                           ///< the mask being written
+  bool is_calm_ = false;              ///< since `kept_` nothing but pods came and went
+  std::map<std::string, Kept> kept_;  ///< by pod, when nothing was left to do last
+  policy::CpuSet before_;             ///< the mask being written
+  std::uint64_t rests_ = 0;
   std::uint64_t writes_ = 0;
   std::vector<std::string> failures_;
 };

@@ -7,6 +7,7 @@
 
 namespace ka::model {
 
+using policy::ledger::KubeletSeen;
 using policy::ledger::Source;
 
 namespace {
@@ -35,9 +36,15 @@ void Play::record(const Step& step) {
   switch (step.what) {
     case What::kKubeletFile:
       return read_kubelet();
+    case What::kKubeletAway:
+      return miss_kubelet(step.choice % 2 == 0);
+    case What::kKubeletStale:
+      return handle_kubelet(kubelet_before_);
     case What::kDeliver:
+      return deliver(step.choice, false);
     case What::kDouble:
-      return deliver(step.choice, step.what == What::kDouble);
+      repeat();
+      return deliver(step.choice, true);
     case What::kLose:
       if (!mail_.empty()) mail_.pop_front();
       return;
@@ -117,6 +124,7 @@ void Play::report(const Events& events, const std::string& pod, const Act& meanw
       kernel_.line().narrow(events, kNoHurry);
     });
   }
+  last_ = {events, pod};
   if (meanwhile) meanwhile();
   if (!setup_.has_nri) mail_.insert(mail_.end(), events.begin(), events.end());
   if (!waits_for_plugin || !runtime_is_up_) return;
@@ -127,12 +135,41 @@ void Play::report(const Events& events, const std::string& pod, const Act& meanw
   });
 }
 
+/// The runtime calls twice, as one does that has not heard the answer.
+void Play::repeat() {
+  if (!setup_.has_nri || !runtime_is_up_) return;
+  const auto [events, pod] = last_;
+  guarded(subjects(events), [&] {
+    note(events);
+    kernel_.line().narrow(events, kNoHurry);
+    kernel_.line().finish(pod);
+  });
+}
+
 /// It may say of any pod what it owns.
-void Play::read_kubelet() {
+void Play::handle_kubelet(const KubeletSeen& seen) {
   if (!setup_.has_kubelet) return;
   std::set<std::string> concerned;
   for (const auto& [id, pod] : knowledge_.pods()) concerned.insert(id);
-  handle({world_.kubelet()}, concerned);
+  handle({{Source::kKubelet, seen}}, concerned);
+}
+
+void Play::read_kubelet() {
+  const auto now = std::get<KubeletSeen>(world_.kubelet().body);
+  if (now != kubelet_) kubelet_before_ = std::exchange(kubelet_, now);
+  handle_kubelet(kubelet_);
+}
+
+/// Without the file nobody is listed; one that cannot be read any more is as it was read last
+/// (KubeletWatch).
+void Play::miss_kubelet(bool is_gone) {
+  KubeletSeen seen;
+  if (!is_gone) {
+    if (!knowledge_.claims()) return;
+    seen = kubelet_;
+    seen.outdated = true;
+  }
+  handle_kubelet(seen);
 }
 
 /// Mostly in order.

@@ -16,20 +16,21 @@ struct Kind {
 };
 
 constexpr std::array kKinds = {
-    Kind{What::kAdmit, "admit", 12},      Kind{What::kRunPod, "run-pod", 18},
-    Kind{What::kRunContainer, "run", 24}, Kind{What::kExit, "exit", 3},
-    Kind{What::kRemovePod, "remove", 7},  Kind{What::kForget, "forget", 6},
-    Kind{What::kReconcile, "shared", 5},  Kind{What::kVmmEnds, "vmm-ends", 2},
-    Kind{What::kPlug, "plug", 4},         Kind{What::kUnplug, "unplug", 2},
-    Kind{What::kMasks, "masks", 4},       Kind{What::kFault, "fault", 4},
-    Kind{What::kMend, "mend", 3},         Kind{What::kOffline, "offline", 1},
-    Kind{What::kOnline, "online", 2},     Kind{What::kKubeletFile, "kubelet", 8},
-    Kind{What::kDeliver, "deliver", 30},  Kind{What::kDouble, "double", 3},
-    Kind{What::kLose, "lose", 1},         Kind{What::kRuntimeAway, "runtime-away", 2},
-    Kind{What::kRuntimeBack, "back", 8},  Kind{What::kKill, "kill", 2},
-    Kind{What::kKillInWrite, "cut", 2},   Kind{What::kDamage, "damage", 1},
-    Kind{What::kTick, "tick", 12},        Kind{What::kTimeout, "patience", 2},
-    Kind{What::kQuiesce, "settle", 3},
+    Kind{What::kAdmit, "admit", 12},        Kind{What::kRunPod, "run-pod", 18},
+    Kind{What::kRunContainer, "run", 24},   Kind{What::kExit, "exit", 3},
+    Kind{What::kRemovePod, "remove", 7},    Kind{What::kForget, "forget", 6},
+    Kind{What::kReconcile, "reconcile", 5}, Kind{What::kVmmEnds, "vmm-ends", 2},
+    Kind{What::kPlug, "plug", 4},           Kind{What::kUnplug, "unplug", 2},
+    Kind{What::kMasks, "masks", 4},         Kind{What::kFault, "fault", 4},
+    Kind{What::kMend, "mend", 3},           Kind{What::kOffline, "offline", 1},
+    Kind{What::kOnline, "online", 2},       Kind{What::kKubeletFile, "kubelet", 8},
+    Kind{What::kDeliver, "deliver", 30},    Kind{What::kDouble, "double", 3},
+    Kind{What::kLose, "lose", 1},           Kind{What::kRuntimeAway, "runtime-away", 2},
+    Kind{What::kRuntimeBack, "back", 8},    Kind{What::kKill, "kill", 2},
+    Kind{What::kKillInWrite, "cut", 2},     Kind{What::kDamage, "damage", 1},
+    Kind{What::kTick, "tick", 12},          Kind{What::kTimeout, "patience", 2},
+    Kind{What::kQuiesce, "settle", 3},      Kind{What::kKubeletAway, "kubelet-away", 2},
+    Kind{What::kKubeletStale, "stale", 2},  Kind{What::kKubeletNew, "kubelet-new", 2},
 };
 
 unsigned sum_of_weights() {

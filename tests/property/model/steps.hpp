@@ -16,7 +16,7 @@ enum class What {
   kExit,          ///< a container's process ends
   kRemovePod,     ///< the runtime removes a pod; kubelet takes its CPUs back, then or later
   kForget,        ///< kubelet takes back the CPUs of a pod that has gone
-  kReconcile,     ///< kubelet gives shared containers the shared pool of now
+  kReconcile,     ///< kubelet gives containers the CPUs that they should have by now
   kVmmEnds,       ///< on its own; a stranger may get its number
   kPlug,          ///< one more vCPU
   kUnplug,        ///< one less
@@ -26,8 +26,11 @@ enum class What {
   kOffline,       ///< a CPU goes
   kOnline,        ///< all CPUs are back
   kKubeletFile,   ///< the daemon reads kubelet's state
+  kKubeletAway,   ///< and finds none, or one that cannot be read
+  kKubeletStale,  ///< and finds an old one, which somebody has put back
+  kKubeletNew,    ///< kubelet restarts without its state, and gives its pods other CPUs
   kDeliver,       ///< one of the events under way arrives, not the oldest one
-  kDouble,        ///< and arrives again
+  kDouble,        ///< and arrives again; NRI's last one does
   kLose,          ///< or never does
   kRuntimeAway,   ///< the runtime's connection ends
   kRuntimeBack,   ///< and is there again, with all that the runtime has

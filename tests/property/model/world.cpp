@@ -33,7 +33,7 @@ CpuSet Pod::cpus() const {
 CpuSet Pod::owned() const {
   CpuSet all;
   for (const Container& container : containers) {
-    if (container.owns) all |= container.cpus;
+    all |= container.claim;
   }
   return all;
 }
@@ -49,15 +49,29 @@ Pod* World::admit(std::uint32_t choice) {
   pod.is_vm = choice / 4 % 4 != 0;
   pod.confined = choice / 16 % 3 == 0;
   pod.vcpus = 1 + static_cast<int>(choice / 48 % 4);
-  if (wanted > 0) pod.containers.push_back({pod.id + "-a", "a", first_of(free, wanted), true});
+  const CpuSet claim = first_of(free, wanted);
+  if (wanted > 0) pod.containers.push_back({pod.id + "-a", "a", claim, claim, true});
   const bool shared_too = wanted == 0 || choice / 192 % 2 == 0;
-  if (shared_too) pod.containers.push_back({pod.id + "-b", "b", pool() - pod.owned(), false});
+  if (shared_too) pod.containers.push_back({pod.id + "-b", "b", pool() - pod.owned(), {}, false});
   pods_.push_back(std::move(pod));
   return &pods_.back();
 }
 
 void World::forget(const Pod& pod) {
   std::erase_if(pods_, [id = pod.id](const Pod& known) { return known.id == id; });
+}
+
+void World::reassign(std::uint32_t choice) {
+  std::erase_if(pods_, [](const Pod& pod) { return pod.gone; });
+  if (pods_.empty()) return;
+  CpuSet free = CpuSet::range(1, kCpus - 1);
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    for (Container& container : pods_[(i + choice) % pods_.size()].containers) {
+      container.claim = first_of(free, container.claim.size());
+      free -= container.claim;
+      if (container.owns && !container.runs) container.cpus = container.claim;
+    }
+  }
 }
 
 Pod* World::find(const std::string& id) {
@@ -80,7 +94,7 @@ policy::ledger::Event World::kubelet() const {
   policy::ledger::KubeletSeen seen{pool(), std::vector<policy::ledger::Claim>{}};
   for (const Pod& pod : pods_) {
     for (const Container& container : pod.containers) {
-      if (container.owns) seen.claims->push_back({pod.uid, container.name, container.cpus});
+      if (container.owns) seen.claims->push_back({pod.uid, container.name, container.claim});
     }
   }
   std::ranges::sort(*seen.claims);
@@ -106,7 +120,9 @@ policy::ledger::Event World::seen(const Pod& pod, const Container& container) co
   facts.period = kPeriod;
   facts.quota = container.owns ? kPeriod * container.cpus.size() : -1;
   facts.exited = container.exited;
-  return {runtime_, policy::ledger::whole_report(pod.id, std::move(facts))};
+  auto report = policy::ledger::whole_report(pod.id, std::move(facts));
+  if (!reports_exits()) report.spec.exited.reset();
+  return {runtime_, std::move(report)};
 }
 
 std::vector<policy::ledger::Event> World::all() const {

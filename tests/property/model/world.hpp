@@ -16,8 +16,9 @@ constexpr std::size_t kMostPods = 6;
 
 struct Container {
   std::string id, name;
-  policy::CpuSet cpus;
-  bool owns = false;  ///< its CPUs, as kubelet decided
+  policy::CpuSet cpus;   ///< as the runtime has it
+  policy::CpuSet claim;  ///< that kubelet gave to it alone
+  bool owns = false;     ///< kubelet gave it some
   bool runs = false, exited = false;
 };
 
@@ -45,6 +46,9 @@ class World {
   Pod* choose(std::uint32_t choice, const Fits& fits);
   /// kubelet takes back the CPUs of a pod that the runtime has no more.
   void forget(const Pod& pod);
+  /// kubelet restarts without its state: its pods get CPUs anew, in another order, and those that
+  /// have gone are forgotten. The runtime does not know yet.
+  void reassign(std::uint32_t choice);
   Pod* find(const std::string& id);
   Pod* by_pid(int pid);
 
@@ -59,6 +63,8 @@ class World {
   /// All that the runtime has.
   std::vector<policy::ledger::Event> all() const;
   policy::ledger::Source runtime() const { return runtime_; }
+  /// Kata's persist.json does not.
+  bool reports_exits() const { return runtime_ != policy::ledger::Source::kPersist; }
 
  private:
   policy::ledger::Source runtime_;
