@@ -102,7 +102,8 @@ void Play::change_pods(const Step& step) {
       reconcile(false);
       break;
     case What::kKubeletNew:
-      world_.reassign(step.choice);
+      // Without its file nobody can tell two owners of one set, the old and the new, from a pool.
+      if (setup_.has_kubelet) world_.reassign(step.choice);
       break;
     default:
       break;
