@@ -2,6 +2,8 @@
 // vCPUs in a partition as real-time threads: made, kept, recorded, refused, and put back.
 #include "affinity/helper/partition_keeper.hpp"
 
+#include <utility>
+
 #include "tests/catch.hpp"
 #include "tests/unit/helper/partition_scene.hpp"
 
@@ -78,8 +80,8 @@ TEST_CASE("a stranger that got a vCPU's number during the write keeps its own po
   };
   SECTION("the write reached it") {}
   SECTION("it made itself a real-time thread since") {
-    scene.scheduling.after_write = [&](int tid) {
-      if (tid == 101) scene.scheduling.policies[101] = own;
+    scene.scheduling.after_write = [&, done = false](int tid) mutable {
+      if (tid == 101 && !std::exchange(done, true)) scene.scheduling.policies[101] = own;
     };
   }
   const bool is_own = static_cast<bool>(scene.scheduling.after_write);
