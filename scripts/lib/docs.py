@@ -91,12 +91,41 @@ def check_commands(text):
             yield f"no such command: kata-affinityctl {name}"
 
 
+def value_of(name, source):
+    """Of a constant, or of a member with a default; None where it is not a plain number."""
+    found = re.search(rf"\b{name}\b(?: =|(?=\{{)) *([^;]+);", source)
+    text = re.sub(r"[\w:]+\{([\d']+)\}|\{([\d']+)\}", r"\1\2", found[1]).replace("'", "") if found else ""
+    text = re.sub(r"(\d)u\b", r"\1", text)
+    return eval(text) if re.fullmatch(r"[\d <*]+", text) else None  # digits, shifts and products only
+
+
+def written(value):
+    sizes = [(value / (1 << bits), unit) for bits, unit in ((20, " MiB"), (10, " KiB"))]
+    return [str(value), str(value - 1)] + [f"{size:g}{unit}" for size, unit in sizes if size == int(size)]
+
+
+def check_limits(text):
+    """Rows of a table of limits: "| input | limit | beyond it | `constants` (`file`) | tested |"."""
+    if "| input | limit | beyond it | constant |" not in text:
+        return
+    for row in re.findall(r"^\|.*\(`.*\|$", text, re.M):
+        limit, constants = row.split("|")[2], row.split("|")[4]
+        for names, path in re.findall(r"((?:`\w+`,? )+)\(`([^`]+)`\)", constants):
+            source = (TOP / path).read_text()
+            for name in re.findall(r"\w+", names):
+                if not re.search(rf"\b{name}\b *[={{]", source):
+                    yield f"{path} has no limit {name}"
+                value = value_of(name, source)
+                if value is not None and not any(re.search(rf"(?<![\d.]){each}\b", limit) for each in written(value)):
+                    yield f"{name} of {path} is {value}, and the table says{limit}"
+
+
 def check(file):
     text = file.read_text()
     name = str(file.relative_to(TOP))
     lines = list(without_code(text))
     prose = "\n".join(lines)
-    wrong.extend(f"{name}: {what}" for what in (*check_links(file, prose), *check_files(text),
+    wrong.extend(f"{name}: {what}" for what in (*check_links(file, prose), *check_files(text), *check_limits(prose),
                                                 *check_commands("\n".join(re.findall(r"`[^`]*`|^    .*", text, re.M)))))
     for number, line in enumerate(lines, 1):
         if len(line) > WIDTH and not line.lstrip().startswith("|"):

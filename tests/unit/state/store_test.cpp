@@ -219,6 +219,26 @@ TEST_CASE("the largest accepted sandbox can be written and read back") {
   CHECK(loaded.pods[0] == saved);
 }
 
+TEST_CASE("a state file of the largest size is written and read back, a byte more is neither") {
+  const Scene scene;
+  const auto file = scene.path() / "s1.json";
+  Saved saved = sample();
+  std::string& name = saved.pod.containers["c1"].facts.name;
+  name.clear();
+  REQUIRE(scene.store().save(saved));
+  name.assign(state::kMaxFile - std::filesystem::file_size(file), 'n');
+  REQUIRE(scene.store().save(saved));
+  CHECK(std::filesystem::file_size(file) == state::kMaxFile);
+  name += 'n';
+  CHECK_FALSE(scene.store().save(saved));
+  REQUIRE(scene.store().save(sample()));
+  const std::string rest(state::kMaxFile - std::filesystem::file_size(file), ' ');
+  std::ofstream(file, std::ios::app) << rest;
+  CHECK(scene.store().load().pods.size() == 1);
+  std::ofstream(file, std::ios::app) << ' ';
+  CHECK(scene.store().load().pods.empty());
+}
+
 TEST_CASE("a state file that is not a regular file is set aside, without blocking") {
   const Scene scene;
   std::filesystem::create_directories(scene.path());
