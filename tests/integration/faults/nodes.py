@@ -16,7 +16,8 @@ DAEMON, CTL = BUILD / "bin/kata-affinityd", BUILD / "bin/kata-affinityctl"
 SETTLE = 30.0  # seconds: a bound, not a wait
 PATIENCE = 4.0  # seconds with a daemon that may have lost its ears
 MORE_MEMORY = 4096  # KiB that a daemon may have more than one without faults; twice what they differ by
-HWLOC = ("/sys/devices/", "/sys/bus/")  # it forgets the descriptor of a directory that it cannot list
+# Read by hwloc alone, which forgets the descriptor of a file or a directory that it has opened and cannot use.
+HWLOC = ("/sys/devices/", "/sys/bus/", "/proc/cpuinfo", "/proc/meminfo", "/proc/mounts")
 
 
 def eventually(holds, seconds=SETTLE):
