@@ -86,7 +86,7 @@ TEST_CASE("another process, or one that has ended, is not reported") {
 
 namespace {
 
-constexpr std::size_t kPage = 4096, kSize = 3 << 20;
+constexpr std::size_t kSize = 3 << 20;
 
 /// 3 MiB of this process on node 0 that are to move to node 1, by files in a directory. In the
 /// kernel there is no node 1: all steps are made, and nothing moves.
