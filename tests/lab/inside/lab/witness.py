@@ -140,10 +140,14 @@ def _task(bundle: Path) -> tuple[dict, bool] | None:
 
 @cache
 def _read_task(bundle: Path) -> tuple[dict, bool]:
-    """containerd 2 names the shim of a sandbox, and not again that of its containers."""
+    """containerd 2 names the shim of a sandbox, and not again that of its containers. Its file is there before the name is in it."""
     said = json.loads((bundle / "config.json").read_text())["annotations"]
-    is_sandbox = said["io.kubernetes.cri.container-type"] == "sandbox"
-    return said, is_sandbox and "kata" in (bundle / "shim-binary-path").read_text()
+    if said["io.kubernetes.cri.container-type"] != "sandbox":
+        return said, False
+    shim = (bundle / "shim-binary-path").read_text()
+    if not shim:
+        raise FileNotFoundError(bundle)
+    return said, "kata" in shim
 
 
 def _command_line(pid: int) -> str:
