@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "affinity/helper/container_cgroup.hpp"
 #include "affinity/helper/exclusive_cpus.hpp"
 #include "affinity/helper/partition_state.hpp"
+#include "affinity/host/cgroup_names.hpp"
 
 namespace ka::helper {
 namespace {
@@ -19,6 +19,19 @@ using policy::Partition;
 using policy::ThreadKey;
 
 constexpr const char* kUnrecorded = "it cannot be recorded";
+
+/// By reading alone: the container's cgroup allows these CPUs and no others.
+Result<void> check_container(const CgroupTree& tree, const std::string& container,
+                             const CpuSet& cpus) {
+  const auto configured = read_cpus(tree, container, "cpuset.cpus");
+  if (is_gone(configured)) {
+    return base::fail(ErrorCode::kUnavailable, "its cgroup has no cpuset");
+  }
+  if (!configured) return unexpected(configured.error());
+  if (*configured == cpus) return {};
+  return base::fail(ErrorCode::kConflict,
+                    "its cgroup allows CPUs " + policy::format_list(*configured));
+}
 
 }  // namespace
 
@@ -55,7 +68,7 @@ Result<std::string> PartitionBuilder::find_home(const Partition& wanted) const {
     if (*home != "/") return home;
     return base::fail(ErrorCode::kConflict, "the VMM has no cgroup of its own");
   }
-  std::string container = container_around(*home);
+  std::string container = host::container_around(*home);
   if (!container.empty()) return container;
   return base::fail(ErrorCode::kConflict, "it is in no cgroup of a container");
 }

@@ -2,6 +2,7 @@
 #include "affinity/host/cgroup_names.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace ka::host {
 namespace {
@@ -24,7 +25,33 @@ fs::path slice_path(std::string name) {
   return name.empty() || name == "-" ? path : path / (name + std::string(kSlice));
 }
 
+/// ID, cri-containerd-ID.scope, crio-ID.scope, of any container.
+bool ends_in_id(std::string_view name) {
+  constexpr std::size_t kIdSize = 64;
+  if (name.ends_with(kScope)) name.remove_suffix(kScope.size());
+  if (name.size() < kIdSize) return false;
+  return std::ranges::all_of(name.substr(name.size() - kIdSize),
+                             [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
 }  // namespace
+
+std::vector<fs::path> guaranteed_pod_cgroups(const fs::path& mount, std::string pod_uid) {
+  const fs::path plain = mount / kPodsDirectory / ("pod" + pod_uid);
+  std::ranges::replace(pod_uid, '-', '_');
+  return {mount / kPodsSlice / ("kubepods-pod" + pod_uid + ".slice"), plain};
+}
+
+std::string container_around(const std::string& cgroup) {
+  fs::path around = "/";
+  for (const fs::path& part : fs::path(cgroup).relative_path()) {
+    around /= part;
+    const std::string top = std::next(around.begin())->string();
+    if (top != kPodsSlice && top != kPodsDirectory) return {};
+    if (ends_in_id(part.native())) return around.string();
+  }
+  return {};
+}
 
 bool is_guaranteed_pod(std::string_view cgroup) {
   const auto has = [&](std::string_view word) {

@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ka::host {
 
 inline constexpr std::string_view kPodsSlice = "kubepods.slice";
+inline constexpr std::string_view kPodsDirectory = "kubepods";
 
 /// Where kubelet makes the cgroups of pods, below the mount, with systemd and without: those of
 /// Guaranteed pods right in the first of each kind, others by their quality of service
@@ -20,13 +22,22 @@ inline constexpr std::array<std::string_view, 6> kPodParents = {
     kPodsSlice,
     "kubepods.slice/kubepods-burstable.slice",
     "kubepods.slice/kubepods-besteffort.slice",
-    "kubepods",
+    kPodsDirectory,
     "kubepods/burstable",
     "kubepods/besteffort"};
 
 /// A pod's quality of service by the name of its cgroup, relative or not. False for one that
 /// kubelet did not make.
 bool is_guaranteed_pod(std::string_view cgroup);
+
+/// Where a Guaranteed pod's cgroup is, by either driver, below `mount`.
+std::vector<std::filesystem::path> guaranteed_pod_cgroups(const std::filesystem::path& mount,
+                                                          std::string pod_uid);
+
+/// The container's cgroup around that of one of its processes, which may be deeper (crun, systemd
+/// in a container): below kubelet's, and named after an id of 64 digits. Both begin at the root of
+/// the hierarchy: "/kubepods/pod1/ID". Empty: there is none.
+std::string container_around(const std::string& cgroup);
 
 /// ID, kata_ID, cri-containerd-ID.scope, crio-ID.scope, kubepods-podUID.slice:cri-containerd:ID.
 bool is_named_after(std::string_view cgroup, std::string_view id);

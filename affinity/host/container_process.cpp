@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/host/container_process.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <vector>
 
 #include "affinity/host/cgroup_names.hpp"
-#include "base/cgroup_files.hpp"
 #include "base/files.hpp"
 #include "base/split.hpp"
 
@@ -16,14 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using base::Result;
-
-/// In the first two of kPodParents of each kind lie the Guaranteed ones, each by its uid.
-std::vector<fs::path> pods_of(const Cgroups& cgroups, const std::string& pod_uid) {
-  std::string dashes = pod_uid;
-  std::ranges::replace(dashes, '-', '_');
-  return {cgroups.mount() / kPodsSlice / ("kubepods-pod" + dashes + ".slice"),
-          cgroups.mount() / "kubepods" / ("pod" + pod_uid)};
-}
 
 std::optional<fs::path> find_container(const fs::path& pod, const std::string& container) {
   const auto names = base::list_directory(pod);
@@ -60,7 +49,7 @@ std::optional<int> first_process(const fs::path& container) {
 Result<policy::ThreadKey> container_process(const Cgroups& cgroups, const base::ProcFs& proc,
                                             const std::string& pod_uid,
                                             const std::string& container) {
-  for (const fs::path& pod : pods_of(cgroups, pod_uid)) {
+  for (const fs::path& pod : guaranteed_pod_cgroups(cgroups.mount(), pod_uid)) {
     const auto directory = find_container(pod, container);
     const auto pid = directory ? first_process(*directory) : std::nullopt;
     if (!pid) continue;

@@ -154,8 +154,10 @@ void collect_grades(const std::vector<PlainPodView>& pods, VerifyReport& report)
     if (grade.refused) collect_refused(view.pod, *grade.refused, report);
     if (view.released || grade.is_by_configuration()) continue;
     const std::string title = pod_title(view.pod);
-    if (!grade.obstacle) collect_partition(view, title, report);
-    if (!grade.obstacle) continue;
+    if (!grade.obstacle) {
+      collect_partition(view, title, report);
+      continue;
+    }
     Finding finding =
         of_grade(Severity::kDegraded, {},
                  title + " is not quiet: " + messages::obstacle_text(*grade.obstacle), "not-quiet");

@@ -200,9 +200,7 @@ void Agent::write_notice() const {
   }
   const std::string text = guest::notice_text(spec_, report_);
   if (read_text(file).value_or("") + '\n' == text) return;
-  std::error_code none;
-  std::filesystem::create_directories(file.parent_path(), none);
-  static_cast<void>(base::write_atomically(file, text, kForEveryone));
+  replace_file(file, text, kForEveryone);
 }
 
 std::vector<std::filesystem::path> Agent::places_to_watch() const {

@@ -24,23 +24,18 @@ int write_text(const std::filesystem::path& path, const std::string& text) {
   return written ? 0 : written.error().number;
 }
 
+bool replace_file(const std::filesystem::path& path, const std::string& text, mode_t mode) {
+  std::error_code none;
+  std::filesystem::create_directories(path.parent_path(), none);
+  return base::write_atomically(path, text, mode).has_value();
+}
+
 std::vector<std::string> list_names(const std::filesystem::path& path) {
   return base::list_directory(path).value_or(std::vector<std::string>{});
 }
 
 std::vector<std::string> list_directories(const std::filesystem::path& path) {
-  std::vector<std::string> names;
-  std::error_code gone;
-  // An entry knows its type from the listing: a cgroup has dozens of files that need no look.
-  for (std::filesystem::directory_iterator entry(path, gone), end; !gone && entry != end;
-       entry.increment(gone)) {
-    std::error_code none;
-    if (!entry->is_symlink(none) && entry->is_directory(none)) {
-      names.push_back(entry->path().filename());
-    }
-  }
-  std::ranges::sort(names);
-  return names;
+  return base::list_subdirectories(path).value_or(std::vector<std::string>{});
 }
 
 std::optional<long long> parse_number(std::string_view text) {

@@ -3,6 +3,8 @@
 // and what cannot be written is an errno for the host.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,6 +18,11 @@ std::optional<std::string> read_text(const std::filesystem::path& path);
 
 /// Writes with one write(2) to a file that is there. 0, or the errno.
 int write_text(const std::filesystem::path& path, const std::string& text);
+
+inline constexpr mode_t kRecordMode = 0600;  ///< of what only the next agent reads
+
+/// Replaces a file of the agent's own, in a directory that it makes. False: it could not.
+bool replace_file(const std::filesystem::path& path, const std::string& text, mode_t mode);
 
 /// Names in a directory, sorted; none where there is no directory.
 std::vector<std::string> list_names(const std::filesystem::path& path);

@@ -3,7 +3,6 @@
 
 #include <system_error>
 
-#include "base/files.hpp"
 #include "guest-agent/agent/files.hpp"
 
 namespace ka::agent {
@@ -16,7 +15,6 @@ constexpr const char* kNoDriver = "none";
 constexpr const char* kNoTime = "0";
 /// The kernel's default, in nanoseconds (drivers/cpuidle/governors/haltpoll.c).
 constexpr const char* kTime = "200000";
-constexpr mode_t kForRoot = 0600;
 
 }  // namespace
 
@@ -35,9 +33,7 @@ GuestIdle HaltPolling::start() const {
   const auto time = read_text(time_file());
   if (!time) return GuestIdle::kNoDriver;
   if (time != kNoTime) return GuestIdle::kPolling;
-  std::error_code none;
-  std::filesystem::create_directories(record().parent_path(), none);
-  if (!base::write_atomically(record(), "", kForRoot)) return GuestIdle::kRefused;
+  if (!replace_file(record(), "", kRecordMode)) return GuestIdle::kRefused;
   return write_text(time_file(), kTime) == 0 ? GuestIdle::kPolling : GuestIdle::kRefused;
 }
 

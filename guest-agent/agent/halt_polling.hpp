@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lets idle vCPUs poll for a while before they halt: a wake-up within that time costs no exit to
 // the host (Documentation/virt/guest-halt-polling.rst). That is a driver of the guest's kernel,
-// cpuidle-haltpoll, for all of its CPUs. It is in use from boot, or never: most kernels have it
-// built in, and it cannot be unloaded while a CPU is online.
+// cpuidle-haltpoll, for all of its CPUs. It is in use from boot, or never: where it is built in it
+// decides then, and no CPU that is online lets it go.
 #pragma once
 
 #include <filesystem>

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/files.hpp"
 #include "guest-agent/agent/cpuset.hpp"
 #include "guest-agent/agent/files.hpp"
 
@@ -20,7 +19,6 @@ namespace {
 using policy::GuestCpuSet;
 
 constexpr int kTasksAtOnce = 8;
-constexpr mode_t kRecordMode = 0600;
 constexpr const char* kService = "kata-agent";
 /// What systemd runs beside containers (systemd.special(7)).
 constexpr const char* kSlices[] = {"init.scope", "system.slice", "user.slice"};
@@ -122,10 +120,7 @@ bool SystemTasks::adopt() {
 /// What cannot be recorded is placed nevertheless: it is lost only with the agent.
 void SystemTasks::keep_record(const GuestCpuSet& common) const {
   const std::string text = policy::format_list(common);
-  if (read_text(record()) == text) return;
-  std::error_code none;
-  std::filesystem::create_directories(record().parent_path(), none);
-  static_cast<void>(base::write_atomically(record(), text, kRecordMode));
+  if (read_text(record()) != text) replace_file(record(), text, kRecordMode);
 }
 
 std::filesystem::path SystemTasks::record() const { return roots_.run / "kata-affinity/apart"; }

@@ -2,7 +2,6 @@
 // Containers without a VM: their own cgroup becomes a partition, and is left as it was.
 #include <string>
 
-#include "affinity/helper/container_cgroup.hpp"
 #include "affinity/helper/partition_keeper.hpp"
 #include "affinity/helper/partition_service.hpp"
 #include "tests/catch.hpp"
@@ -88,21 +87,6 @@ TEST_CASE("a container whose cgroup allows other CPUs has no partition, and lose
   CHECK(scene.problem() == "its cgroup allows CPUs 5-7");
   scene.tree.configure(kContainer, {6, 7});
   CHECK(scene.tree.text() == scene.before);
-}
-
-TEST_CASE("only the cgroup of a container below kubelet's becomes one") {
-  const std::string id(64, '0');
-  CHECK(container_around("/kubepods.slice/a.slice/cri-containerd-" + id + ".scope/init.scope") ==
-        "/kubepods.slice/a.slice/cri-containerd-" + id + ".scope");
-  CHECK(container_around("/kubepods/pod1/" + id) == "/kubepods/pod1/" + id);
-  CHECK(container_around("/kubepods/pod1/crio-" + id + "/container") ==
-        "/kubepods/pod1/crio-" + id);
-  for (const std::string& other :
-       {"/system.slice/docker-" + id + ".scope", "/kubepods/pod1/" + id.substr(1),
-        std::string("/kubepods/pod1/x"), std::string("/"), "/kubepods" + id}) {
-    CAPTURE(other);
-    CHECK(container_around(other).empty());
-  }
 }
 
 TEST_CASE("a container's partition without a process, or with another one's number, is none") {

@@ -113,6 +113,23 @@ TEST_CASE("a container's cgroup is found by its id, under each runtime and cgrou
   CHECK(host::container_name("kubepods/pod1/crio-d3f0") == "crio-d3f0");
 }
 
+TEST_CASE(
+    "the cgroup of a container is found around those of its processes, below kubelet's alone") {
+  const std::string id(64, '0');
+  CHECK(host::container_around("/kubepods.slice/a.slice/cri-containerd-" + id +
+                               ".scope/init.scope") ==
+        "/kubepods.slice/a.slice/cri-containerd-" + id + ".scope");
+  CHECK(host::container_around("/kubepods/pod1/" + id) == "/kubepods/pod1/" + id);
+  CHECK(host::container_around("/kubepods/pod1/crio-" + id + "/container") ==
+        "/kubepods/pod1/crio-" + id);
+  for (const std::string& other :
+       {"/system.slice/docker-" + id + ".scope", "/kubepods/pod1/" + id.substr(1),
+        std::string("/kubepods/pod1/x"), std::string("/"), "/kubepods" + id}) {
+    CAPTURE(other);
+    CHECK(host::container_around(other).empty());
+  }
+}
+
 TEST_CASE("the directory of the cgroup that a runtime names, by either driver") {
   const auto directory = [](const std::string& named) {
     return host::container_cgroup(named, "d3f0", kMount).string();
