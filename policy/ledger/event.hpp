@@ -88,6 +88,11 @@ struct ContainerSeen {
   /// That its environment names; absent: not reported. Its author is the tenant: an entry counts
   /// only where the driver's own file has it too (Prepared::examine).
   std::optional<std::vector<PreparedClaim>> claims{};
+  /// It is being created, or it runs: others of its name in the pod have ended or never started.
+  /// (kubelet runs one container of a name at a time, and creates another one beside a container
+  /// that was never started: shouldRestartOnFailure() and ShouldContainerBeRestarted() in
+  /// pkg/kubelet/container/helpers.go.)
+  bool begins = false;
 };
 
 /// A report that leaves nothing out: it replaces all that was known of the container, but for a

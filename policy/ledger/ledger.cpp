@@ -55,6 +55,27 @@ std::string subject(const EventBody& body) {
   return std::visit(Visitor{}, body);
 }
 
+bool is_namesake(const ContainerFacts& one, const ContainerFacts& other) {
+  return one.id != other.id && !one.name.empty() && one.name == other.name;
+}
+
+bool has_begun_namesake(const PodRecord& pod, const ContainerFacts& container) {
+  return std::ranges::any_of(pod.containers, [&](const auto& entry) {
+    return entry.second.begun && is_namesake(entry.second.facts, container);
+  });
+}
+
+/// A container that was created and never started ends without an event. True: there was one.
+bool end_namesakes(PodRecord& pod, const ContainerFacts& container) {
+  bool changed = false;
+  for (auto& [id, other] : pod.containers) {
+    if (!is_namesake(other.facts, container)) continue;
+    other.begun = false;
+    changed |= !std::exchange(other.facts.exited, true);
+  }
+  return changed;
+}
+
 /// CPUs were added to a shared container, and nothing else happened to it.
 bool only_widens(const ContainerFacts& before, const ContainerFacts& now) {
   if (before.exclusive || before.cpus.empty() || !(before.cpus - now.cpus).empty()) return false;
@@ -236,8 +257,11 @@ bool Ledger::fold(const ContainerSeen& event, Source source) {
   merged.facts.id = event.id;
   if (added) merge(event.before, merged.facts);
   merge(event.spec, merged.facts);
+  merged.begun = event.begins || known.begun;
+  const bool ends_another = event.begins && end_namesakes(pod, merged.facts);
+  if (!merged.begun && has_begun_namesake(pod, merged.facts)) merged.facts.exited = true;
   merged.facts.exclusive = ownership_of(pod, merged).exclusive;
-  const bool changed = known.facts != merged.facts || known.claims != merged.claims;
+  const bool changed = ends_another || known.facts != merged.facts || known.claims != merged.claims;
   known = std::move(merged);
   return changed;
 }

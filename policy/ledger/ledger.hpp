@@ -35,6 +35,7 @@ struct ContainerRecord {
   std::vector<PreparedClaim> claims{};  ///< that its environment names
   bool in_doubt = false;                ///< as decided: whether it owns its CPUs is not proved
   bool doubted_before = false;          ///< with `exclusive_before`: it was in doubt
+  bool begun = false;                   ///< the last of its name whose creation or run was reported
 
   bool operator==(const ContainerRecord&) const = default;
 };

@@ -298,6 +298,8 @@ std::vector<policy::ledger::Event> Session::reports_of(const EventRule& rule,
     if (seen) events.push_back(std::move(*seen));
   }
   if (auto report = container_report(rule.container, subject)) {
+    if (rule.moment == Moment::kCreating)
+      std::get<policy::ledger::ContainerSeen>(report->body).begins = true;
     events.push_back(std::move(*report));
   }
   return events;

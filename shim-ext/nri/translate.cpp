@@ -15,7 +15,10 @@
 namespace ka::nri {
 namespace {
 
-constexpr int kContainerStopped = 4;  ///< CONTAINER_STOPPED in api.proto
+// ContainerState in api.proto.
+constexpr int kContainerPaused = 2;
+constexpr int kContainerRunning = 3;
+constexpr int kContainerStopped = 4;
 constexpr std::size_t kMostPageSizes = 8, kMostDevices = 64;
 
 /// Absent where the list is empty or malformed.
@@ -204,10 +207,12 @@ policy::ledger::ContainerSeen Translator::seen(const proto::nri::Container& cont
                                                policy::ledger::ContainerSpec spec) const {
   spec.name = base::printable(container.name());
   spec.exited = container.state() == kContainerStopped;
-  return {.sandbox = container.pod_sandbox_id(),
-          .id = container.id(),
-          .spec = std::move(spec),
-          .claims = claims_of(container)};
+  return {
+      .sandbox = container.pod_sandbox_id(),
+      .id = container.id(),
+      .spec = std::move(spec),
+      .claims = claims_of(container),
+      .begins = container.state() == kContainerPaused || container.state() == kContainerRunning};
 }
 
 policy::ledger::ContainerSpec Translator::whole(const proto::nri::Container& container) const {

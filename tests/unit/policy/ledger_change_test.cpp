@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ledger reports that an event has changed.
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "policy/ledger/contests.hpp"
 #include "policy/ledger/ledger.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/policy/ledger_events.hpp"
@@ -47,4 +50,58 @@ TEST_CASE("a pod is its highest-ranking source's, whichever reported it first") 
   CHECK(source_after(Source::kPersist) == Source::kPersist);
   CHECK(source_after(Source::kNri) == Source::kNri);
   CHECK(source_after(Source::kPersist) == Source::kNri);
+}
+
+namespace {
+
+Event of_name(const std::string& id, CpuSet cpus, bool begins, Source source = Source::kNri) {
+  ContainerFacts facts;
+  facts.id = id;
+  facts.name = "app";
+  facts.cpus = std::move(cpus);
+  ContainerSeen seen = whole_report("a", facts, true);
+  seen.begins = begins;
+  return {source, std::move(seen)};
+}
+
+bool exited(const Ledger& ledger, const std::string& id) {
+  return ledger.find("a")->containers.at(id).facts.exited;
+}
+
+}  // namespace
+
+TEST_CASE("a container that kubelet made again has taken the place of the one never started") {
+  Ledger ledger;
+  ledger.apply(of_name("old", {1}, true));
+  ledger.apply(of_name("new", {1}, true));
+  CHECK(exited(ledger, "old"));
+  CHECK_FALSE(exited(ledger, "new"));
+  CHECK(contests_of(ledger).empty());
+  // kubelet updates both.
+  CHECK(ledger.apply(of_name("old", {1, 2}, false)).any);
+  CHECK(ledger.apply(of_name("new", {1, 2}, false)).any);
+  CHECK(exited(ledger, "old"));
+  CHECK_FALSE(exited(ledger, "new"));
+  CHECK_FALSE(ledger.apply(of_name("new", {1, 2}, true)).any);
+}
+
+TEST_CASE("of two containers of a name that are listed, the running one counts, in either order") {
+  for (const bool old_first : {true, false}) {
+    Ledger ledger;
+    if (old_first) ledger.apply(of_name("old", {1}, false));
+    ledger.apply(of_name("new", {1}, true));
+    if (!old_first) ledger.apply(of_name("old", {1}, false));
+    CHECK(exited(ledger, "old"));
+    CHECK_FALSE(exited(ledger, "new"));
+    CHECK(ledger.exclusive_to("a") == CpuSet{1});
+  }
+}
+
+TEST_CASE("a container that is started after all has ended the one that was made beside it") {
+  Ledger ledger;
+  ledger.apply(of_name("one", {1}, true));
+  ledger.apply(of_name("two", {1}, true));
+  CHECK(ledger.apply(of_name("one", {1}, true)).any);
+  CHECK_FALSE(exited(ledger, "one"));
+  CHECK(exited(ledger, "two"));
 }

@@ -12,6 +12,7 @@ import select
 import subprocess
 import sys
 import time
+from collections import deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ _SANDBOX = re.compile(r"[0-9a-f]{64}")
 _BUFFER_KIB = 4096
 _CHUNK = 2**16
 _TURN = 0.5  # seconds
+_TURNS_KEPT = 20
 _TICKS = os.sysconf("SC_CLK_TCK")
 GOING = "pods that were going"
 HELD = "pods whose cgroup allowed nothing else"
@@ -103,6 +105,14 @@ class _Owned:
     since: float
 
 
+@dataclass(frozen=True)
+class _Allowed:
+    """What a cgroup allowed when it was read."""
+
+    at: float
+    cpus: frozenset[int]
+
+
 def _cgroup_of(tid: int) -> str:
     """What names a thread's cgroup; empty where it is gone."""
     try:
@@ -127,9 +137,9 @@ class _Watch:
         self._switches = 0
         self._names: dict[int, str] = {}
         self._unnamed: set[int] = set()
-        # By a cgroup: one of its threads, and what it allowed at the last turn. When a switch is read it may allow other CPUs already.
+        # By a cgroup: one of its threads, and what it allowed at the last turns. When a switch is read it may allow other CPUs already.
         self._members: dict[str, int] = {}
-        self._allowed: dict[str, frozenset[int]] = {}
+        self._allowed: dict[str, deque[_Allowed]] = {}
 
     def turn(self) -> None:
         """Takes in what has happened since the last turn.
@@ -151,12 +161,21 @@ class _Watch:
             self._see(tid, owner_of[tid], found)
         self._close_visits()
         self._judge_again()
-        self._allowed = {path: cgroup.allowed_cpus(tid) for path, tid in self._members.items()}
+        self._note_allowed()
 
     def report(self) -> dict:
         """All of it."""
         visits = self._closed + list(self._open.values())
         return {"switches": self._switches, "lost": _lost(), "unnamed": len(self._unnamed), "visits": [asdict(visit) for visit in visits]}
+
+    def _note_allowed(self) -> None:
+        for path, tid in self._members.items():
+            at = time.monotonic()
+            self._allowed.setdefault(path, deque(maxlen=_TURNS_KEPT)).append(_Allowed(at, cgroup.allowed_cpus(tid)))
+
+    def _allowed_at(self, tid: int, at: float) -> frozenset[int]:
+        """What its cgroup allowed when it was last read before `at`; empty: it was not."""
+        return next((each.cpus for each in reversed(self._allowed.get(_cgroup_of(tid), ())) if each.at <= at), frozenset())
 
     def _follow_claims(self) -> None:
         last_read, self._claims_read = self._claims_read, time.monotonic()
@@ -211,20 +230,19 @@ class _Watch:
             return
         moves = [move.at for move in self._moves.since(tid, owned.since) if move.at <= at]
         since = max([owned.since, _born(tid), *moves[-1:]])
-        self._open[key] = Visit(self._kind(tid, pod.uid), pod.uid, pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since))
+        self._open[key] = Visit(self._kind(tid, pod.uid, at), pod.uid, pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since))
 
-    def _kind(self, tid: int, uid: str) -> str:
+    def _kind(self, tid: int, uid: str, at: float) -> str:
         if self._was_owner(uid) and uid not in self._claims.owned:
             return GOING
         others = self._claims.of_others(uid)
-        before = self._allowed.get(_cgroup_of(tid), frozenset())
-        return HELD if any(allowed and allowed <= others for allowed in (cgroup.allowed_cpus(tid), before)) else STAYING
+        return HELD if any(allowed and allowed <= others for allowed in (cgroup.allowed_cpus(tid), self._allowed_at(tid, at))) else STAYING
 
     def _judge_again(self) -> None:
         """kubelet gives CPUs away one container at a time: a thread that could still leave when it was first seen may be held since."""
         for (tid, _), visit in self._open.items():
             if visit.kind == STAYING:
-                visit.kind = self._kind(tid, visit.uid)
+                visit.kind = self._kind(tid, visit.uid, visit.until)
 
     def _owner_at(self, cpu: int, at: float) -> _Owned | None:
         for owned, since in zip(reversed(self._owned.get(cpu, [])), reversed(self._changed.get(cpu, []))):
