@@ -18,6 +18,8 @@ ErrorCode classify_errno(int number) {
     case EINTR:
     case ENOSPC:
     case ENOMEM:
+    case EMFILE:
+    case ENFILE:
       return ErrorCode::kTransient;
     case EPERM:
     case EACCES:

@@ -14,7 +14,7 @@ enum class ErrorCode {
   kNotFound,     ///< no such sandbox, container, CPU
   kConflict,     ///< the input contradicts what is known
   kGone,         ///< it went away (ESRCH, ENOENT): normal
-  kTransient,    ///< may work later (EINVAL of a race, EBUSY, EAGAIN, ENOSPC, EINTR)
+  kTransient,    ///< may work later (EINVAL of a race, EBUSY, EAGAIN, ENOSPC, EINTR, EMFILE)
   kPermission,   ///< never will (EPERM, EACCES, EROFS)
   kUnavailable,  ///< a peer or a facility of the kernel is not there
   kInternal,     ///< a defect, or an unexpected errno

@@ -38,6 +38,33 @@ policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
   return named == threads.end() ? policy::CpuSet{} : named->actual;
 }
 
+/// `held_back`: it is to get CPUs that nothing gets before the start is complete.
+Finding off_plan(const std::string& sandbox, const std::string& name, const std::string& verb,
+                 const policy::CpuSet& actual, const policy::CpuSet& wanted, bool held_back) {
+  const std::string text = name + ' ' + verb + ' ' + policy::format_list(actual) + ", wanted " +
+                           policy::format_list(wanted);
+  if (held_back) {
+    return {Severity::kNote,
+            "start",
+            sandbox,
+            name,
+            wanted,
+            actual,
+            text + ", once the start is complete",
+            "held-back",
+            {}};
+  }
+  return {Severity::kViolated,
+          "drift",
+          sandbox,
+          name,
+          wanted,
+          actual,
+          text,
+          "drift",
+          "kata-affinityctl reconcile " + sandbox};
+}
+
 bool is_of_guest(policy::plan::Obstacle obstacle) {
   return obstacle == policy::plan::Obstacle::kGuestSilent ||
          obstacle == policy::plan::Obstacle::kGuestUnconfirmed;
@@ -109,15 +136,11 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
 }
 
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
-                   VerifyReport& report) {
+                   const std::set<policy::ThreadKey>& held_back, VerifyReport& report) {
   for (const ThreadView& thread : threads) {
     if (!thread.drifted()) continue;
-    const std::string name = thread_title(thread.facts);
-    report.findings.push_back({Severity::kViolated, "drift", sandbox, name, thread.wanted,
-                               thread.actual,
-                               name + " has " + policy::format_list(thread.actual) + ", wanted " +
-                                   policy::format_list(thread.wanted),
-                               "drift", "kata-affinityctl reconcile " + sandbox});
+    report.findings.push_back(off_plan(sandbox, thread_title(thread.facts), "has", thread.actual,
+                                       thread.wanted, held_back.contains(thread.facts.key)));
   }
 }
 
@@ -145,14 +168,11 @@ void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>
 }
 
 void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
-                        VerifyReport& report) {
+                        bool held_back, VerifyReport& report) {
   for (const InterruptView& view : interrupts) {
     if (!view.drifted()) continue;
     report.findings.push_back(
-        {Severity::kViolated, "drift", sandbox, view.name(), view.wanted, view.facts.cpus,
-         view.name() + " is routed to " + policy::format_list(view.facts.cpus) + ", wanted " +
-             policy::format_list(view.wanted),
-         "drift", "kata-affinityctl reconcile " + sandbox});
+        off_plan(sandbox, view.name(), "is routed to", view.facts.cpus, view.wanted, held_back));
   }
 }
 

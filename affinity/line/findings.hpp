@@ -2,6 +2,7 @@
 // The findings of verify.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ Finding to_finding(const policy::plan::Violation& violation,
 /// Something could not be read.
 Finding unread(const std::string& sandbox, const std::string& subject, std::string text);
 
-/// Threads whose mask differs from the plan.
+/// Threads whose mask differs from the plan. Those of `held_back` are to get CPUs that they may not
+/// have yet (collect_start).
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
-                   VerifyReport& report);
+                   const std::set<policy::ThreadKey>& held_back, VerifyReport& report);
 
 /// CPUs that are assigned more than once, to containers of any runtime.
 void collect_contests(const std::vector<policy::ledger::Contest>& contests, VerifyReport& report);
@@ -40,9 +42,9 @@ void collect_contests(const std::vector<policy::ledger::Contest>& contests, Veri
 void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>& threads,
                        const policy::CpuSet& foreign, VerifyReport& report);
 
-/// Interrupts that go elsewhere than the plan sends them.
+/// Interrupts that go elsewhere than the plan sends them. `held_back`: none is sent anywhere yet.
 void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
-                        VerifyReport& report);
+                        bool held_back, VerifyReport& report);
 
 /// What resource classes come to: values that differ from the plan's, and classes that containers
 /// ask for and do not have.

@@ -28,6 +28,10 @@ const InterruptFacts* find(const std::vector<InterruptFacts>& interrupts,
   return found == interrupts.end() || found->name != record.name ? nullptr : &*found;
 }
 
+SavedInterrupt fresh_record(const InterruptView& view) {
+  return {view.facts.number, view.facts.name, view.facts.cpus, {}};
+}
+
 const InterruptView* find_number(const std::vector<InterruptView>& views, int number) {
   const auto found = std::ranges::find_if(
       views, [number](const InterruptView& view) { return view.facts.number == number; });
@@ -121,6 +125,19 @@ bool InterruptKeeper::is_contested(const InterruptView& view) const {
   return record != records_.end() && record->second.ours == view.wanted && view.drifted();
 }
 
+bool InterruptKeeper::prepare() {
+  bool is_new = false;
+  for (const InterruptView& view : views_) {
+    if (!view.drifted()) continue;
+    SavedInterrupt& record =
+        records_.try_emplace(view.facts.number, fresh_record(view)).first->second;
+    if (record.ours == view.wanted || record.next == view.wanted) continue;
+    record.next = view.wanted;
+    is_new = true;
+  }
+  return is_new;
+}
+
 InterruptWrites InterruptKeeper::place(const vmm::Roots& roots, const CpuSet& foreign, Time now) {
   InterruptWrites writes;
   const bool in_time = answer_limit_.may_answer(now);
@@ -156,9 +173,11 @@ bool InterruptKeeper::may_place(InterruptView& view, bool in_time) {
 /// One that is in its place without our doing is to stay there from now on.
 void InterruptKeeper::place_one(const vmm::Roots& roots, InterruptView& view,
                                 InterruptWrites& writes) {
-  const SavedInterrupt fresh{view.facts.number, view.facts.name, view.facts.cpus, {}};
+  const SavedInterrupt fresh = fresh_record(view);
   if (view.drifted() && !send(roots, view, writes)) return;
-  records_.try_emplace(fresh.number, fresh).first->second.ours = view.wanted;
+  SavedInterrupt& record = records_.try_emplace(fresh.number, fresh).first->second;
+  record.ours = view.wanted;
+  record.next = {};
 }
 
 /// False: it is where it was.
@@ -201,7 +220,8 @@ void InterruptKeeper::give_back_one(const vmm::Roots& roots, InterruptView& view
   const auto record = records_.find(view.facts.number);
   if (record == records_.end() || !view.seen) return;
   const CpuSet cpus = record->second.theirs - foreign;
-  const bool ours = view.facts.cpus == record->second.ours;
+  const bool ours =
+      view.facts.cpus == record->second.ours || view.facts.cpus == record->second.next;
   if (!ours || cpus.empty() || cpus == view.facts.cpus) {
     records_.erase(record);
     return;

@@ -41,6 +41,8 @@ class InterruptKeeper {
   /// Some go to CPUs of this set, and could be sent elsewhere.
   bool must_leave(const policy::CpuSet& cpus) const;
 
+  /// Records what the next place() or leave() may change. True: something to be saved before that.
+  bool prepare();
   /// Sends each where the plan wants it. Those that it leaves alone get back what they had, but for
   /// CPUs of `foreign`.
   InterruptWrites place(const vmm::Roots& roots, const policy::CpuSet& foreign, Time now);
@@ -85,7 +87,7 @@ class InterruptKeeper {
   std::vector<policy::DeviceFacts> devices_;
   std::vector<InterruptView> views_;  ///< by number
   policy::PassedThrough left_;
-  std::map<int, state::SavedInterrupt> records_;  ///< by number, of those that we placed
+  std::map<int, state::SavedInterrupt> records_;  ///< by number, of those that we place
   std::map<int, Refusal> refused_;                ///< by number
   bool unanswered_ = false;  ///< some could be placed and are not: try again when it is time
   AnswerLimit answer_limit_;

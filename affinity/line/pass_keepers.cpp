@@ -66,10 +66,13 @@ void Pass::record_cgroup_write(const Sandbox& sandbox) {
       "cgroup set to CPUs \"" + policy::format_list(sandbox.keeper().written()) + '"');
 }
 
+/// What is about to be written is saved first, here and below: after kill -9 the next daemon can
+/// give it back.
 void Pass::place_interrupts(Sandbox& sandbox) {
   const bool give_back = node_.is_given_back(sandbox);
   if ((node_.options.observe && !give_back) || !node_.registry.gate().may_widen()) return;
   InterruptKeeper& keeper = sandbox.interrupts();
+  if (!give_back && keeper.prepare()) node_.registry.save(sandbox.id());
   const policy::CpuSet foreign = node_.foreign_to(sandbox);
   const auto now = node_.clock.now();
   const InterruptWrites writes = give_back ? keeper.give_back(node_.roots, foreign)
@@ -83,7 +86,6 @@ void Pass::place_interrupts(Sandbox& sandbox) {
     node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(), text);
 }
 
-/// What is about to be written is saved first: after kill -9 the next daemon can give it back.
 void Pass::place_classes(Sandbox& sandbox) {
   const bool give_back = node_.is_given_back(sandbox);
   if ((node_.options.observe && !give_back) || extent_ != Extent::kAll) return;

@@ -18,6 +18,7 @@
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
 #include "affinity/line/source_findings.hpp"
+#include "policy/plan/diff.hpp"
 
 namespace ka::line {
 namespace {
@@ -42,6 +43,25 @@ std::vector<policy::plan::Violation> violations_of(const Node& node, const Sandb
     violations.push_back(std::move(violation));
   }
   return violations;
+}
+
+/// Threads that the plan gives CPUs which nothing gets before the start is complete.
+std::set<policy::ThreadKey> held_back(const Node& node, const Sandbox& sandbox) {
+  std::set<policy::ThreadKey> keys;
+  if (node.registry.gate().may_widen()) return keys;
+  for (const auto& placement : policy::plan::shrunk(sandbox.placements())) {
+    if (placement.wanted == placement.actual) keys.insert(placement.key);
+  }
+  return keys;
+}
+
+/// What follows from a thread that is held back is no breach yet, unless it is where another pod is
+/// to be alone.
+bool is_breach(const policy::plan::Violation& violation,
+               const std::set<policy::ThreadKey>& held_back) {
+  if (held_back.empty() || violation.breach == policy::plan::Breach::kForeignCpu) return true;
+  return violation.tid != 0 &&
+         std::ranges::find(held_back, violation.tid, &policy::ThreadKey::tid) == held_back.end();
 }
 
 /// Why PodResources could not be asked last; empty: it could, or there is none.
@@ -143,13 +163,16 @@ void Verifier::check_isolation(Sandbox& sandbox) {
 
 /// Checks what was read of a sandbox against its plan and the invariants.
 void Verifier::check_plan(const Sandbox& sandbox) {
-  collect_drift(sandbox.id(), sandbox.threads(), report_);
+  const std::set<policy::ThreadKey> held = held_back(node_, sandbox);
+  collect_drift(sandbox.id(), sandbox.threads(), held, report_);
   collect_immovable(sandbox.id(), sandbox.threads(), node_.foreign_to(sandbox), report_);
-  collect_interrupts(sandbox.id(), sandbox.interrupts().views(), report_);
+  collect_interrupts(sandbox.id(), sandbox.interrupts().views(), !node_.registry.gate().may_widen(),
+                     report_);
   collect_classes(sandbox.id(), sandbox.classes().view(), report_);
   if (const auto view = node_.view(sandbox.id())) collect_rdt(*view, report_);
   collect_guest(sandbox.id(), node_.board.guest(sandbox.id()), report_);
   for (const auto& violation : violations_of(node_, sandbox)) {
+    if (!is_breach(violation, held)) continue;
     report_.findings.push_back(to_finding(violation, sandbox.threads()));
   }
 }

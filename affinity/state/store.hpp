@@ -52,6 +52,8 @@ struct SavedInterrupt {
   std::string name;       ///< of its handler, with which it is the same interrupt
   policy::CpuSet theirs;  ///< the CPUs it had without us, as we first saw it
   policy::CpuSet ours;    ///< those that we gave it last
+  /// That it was about to get, saved before the write: after kill -9 it may have either.
+  policy::CpuSet next{};
 
   bool operator==(const SavedInterrupt&) const = default;
 };

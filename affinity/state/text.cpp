@@ -123,7 +123,8 @@ json::array to_json(const std::vector<SavedInterrupt>& interrupts) {
     array.push_back(json::object{{"number", interrupt.number},
                                  {"name", interrupt.name},
                                  {"theirs", format_list(interrupt.theirs)},
-                                 {"ours", format_list(interrupt.ours)}});
+                                 {"ours", format_list(interrupt.ours)},
+                                 {"next", format_list(interrupt.next)}});
   }
   return array;
 }
@@ -137,6 +138,7 @@ SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
   fields.read("name", interrupt.name);
   fields.read("theirs", interrupt.theirs);
   fields.read("ours", interrupt.ours);
+  fields.read("next", interrupt.next);
   fields.finish();
   return interrupt;
 }

@@ -198,6 +198,21 @@ TEST_CASE("an immovable interrupt is reported once, and retried when it may help
   CHECK(scene.count("unmanaged") == 2);
 }
 
+TEST_CASE("a daemon that was killed at a write knows what the interrupt had before it") {
+  Passed scene;
+  scene.node.msi(kDevice, 47, msix(2), "6");
+  scene.node.nail_interrupt(47);
+  const std::string before = scene.sent(47);
+  scene.line().check_drift();
+  // As if that write had been done, and the daemon been killed before it could note it.
+  scene.node.free_interrupt(kDevice, 47);
+  scene.node.msi(kDevice, 47, msix(2), "2-3");
+  scene.start();
+  scene.line().adopt();
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.sent(47) == before);
+}
+
 TEST_CASE("what interrupts had is remembered while they cannot be read, also by the next daemon") {
   Passed scene;
   const std::string file = GENERATE("proc/irq/45/smp_affinity_list", "sys/kernel/irq/45/actions",

@@ -52,7 +52,11 @@ TEST_CASE("before an awaited source has reported, threads only lose CPUs") {
   CHECK(scene.cpus(200) == "1");
   CHECK(scene.cpus(110) == "5");
   CHECK(scene.has("start-waiting"));
-  CHECK_FALSE(scene.verifier().verify().findings.empty());
+  const line::VerifyReport report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kUnknown);
+  CHECK(std::ranges::count(report.findings, "held-back", &line::Finding::reason) == 3);
+  CHECK(std::ranges::count(report.findings, line::Severity::kViolated, &line::Finding::severity) ==
+        0);
 
   scene.line().check_drift();
   scene.line().configure(tests::at_home());
