@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/qmp/message.hpp"
 
+#include <chrono>
+
 #include <boost/json/object.hpp>
 
 #include "tests/catch.hpp"
+#include "vmm/qmp/intake.hpp"
 
 using namespace ka;
 using namespace ka::qmp;
@@ -89,8 +92,24 @@ TEST_CASE("length and depth are bounded") {
   bool refused = false;
   for (int i = 0; i < 17 && !refused; ++i) refused = !endless.feed(chunk);
   CHECK(refused);
-  Reader deep;
-  CHECK_FALSE(deep.feed(std::string(100000, '[')));
+  const auto nested = [](std::size_t depth) {
+    return R"({"event": "A", "data": {"a": )" + std::string(depth - 2, '[') +
+           std::string(depth - 2, ']') + "}}";
+  };
+  Reader shallow, deep;
+  CHECK(shallow.feed(nested(kMaxDepth))->size() == 1);
+  CHECK_FALSE(deep.feed(nested(kMaxDepth + 1)));
+}
+
+TEST_CASE("a server is read at once up to a burst, then as fast as the rate") {
+  const Intake::Clock::time_point start;
+  Intake intake(start);
+  CHECK(intake.spend(kReadBurst, start) == Intake::Clock::duration::zero());
+  CHECK(intake.spend(kReadRate, start) == std::chrono::seconds(1));
+  CHECK(intake.spend(0, start + std::chrono::seconds(1)) == Intake::Clock::duration::zero());
+  CHECK(intake.spend(1, start + std::chrono::seconds(1)) > Intake::Clock::duration::zero());
+  CHECK(intake.spend(kReadRate, start + std::chrono::seconds(3)) ==
+        Intake::Clock::duration::zero());
 }
 
 TEST_CASE("a command is one line") {

@@ -176,6 +176,21 @@ TEST_CASE("a grade is requested by annotation, and a refused request says why", 
             .starts_with("400 annotations"));
 }
 
+TEST_CASE("as many annotations as the limit are accepted, and one more is not", "[api]") {
+  Api api;
+  api.play_pod();
+  const auto document = [](std::size_t count) {
+    json::object annotations;
+    for (std::size_t i = 0; i < count; ++i) {
+      annotations["blockioclass.resource-policy.nri.io/container." + std::to_string(i)] = "fast";
+    }
+    return json::serialize(json::object{{"annotations", annotations}});
+  };
+  api.good("PUT", "/v1/sandboxes/s1", document(policy::kMaxClassAnnotations));
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1", document(policy::kMaxClassAnnotations + 1))
+            .starts_with("400 annotations"));
+}
+
 TEST_CASE("a best-effort sandbox has no such finding", "[api]") {
   Api api;
   api.play_pod();

@@ -113,24 +113,36 @@ TEST_CASE("a wrong request for partitions changes nothing") {
   CHECK(has(scene.refusal(wrapped(mixed)), "partitions[0].vcpus[0]: is not a thread of the VMM"));
 }
 
-TEST_CASE("there are limits on partitions") {
-  Scene scene;
-  std::string many, vcpus;
-  for (int i = 0; i < 1025; ++i) {
-    const std::string pid = std::to_string(i + 1);
-    many += std::string(i == 0 ? "" : ",") + R"({"vmm":{"pid":)" + pid + R"(,"tid":)" + pid +
-            R"(,"start_time":1},"cpus":")" + std::to_string(i + 2) + R"(","vcpus":[{"pid":)" + pid +
-            R"(,"tid":)" + pid + R"(,"start_time":1}],"priority":0,"full_power":false})";
-  }
-  CHECK(has(scene.refusal(wrapped(many)), "more than 1024 partitions"));
-  for (int i = 0; i < 8193; ++i) {
-    vcpus += std::string(i == 0 ? "" : ",") + R"({"pid":1,"tid":)" + std::to_string(i + 1) +
-             R"(,"start_time":1})";
-  }
-  CHECK(
-      has(scene.refusal(wrapped(R"({"vmm":{"pid":1,"tid":1,"start_time":1},"cpus":"2","vcpus":[)" +
-                                vcpus + R"(],"priority":0,"full_power":false})")),
-          "more than 8192 in all"));
+namespace {
+
+std::string thread_of(int pid, int tid) {
+  return R"({"pid":)" + std::to_string(pid) + R"(,"tid":)" + std::to_string(tid) +
+         R"(,"start_time":1})";
+}
+
+/// A partition of the VMM `pid` with the CPU of that number, and as many vCPUs.
+std::string wide_partition(int pid, int vcpus) {
+  std::string threads;
+  for (int i = 0; i < vcpus; ++i) threads += (i == 0 ? "" : ",") + thread_of(pid, pid + i);
+  return R"({"vmm":)" + thread_of(pid, pid) + R"(,"cpus":")" + std::to_string(pid + 1) +
+         R"(","vcpus":[)" + threads + R"(],"priority":0,"full_power":false})";
+}
+
+std::string partitions(int count) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) text += (i == 1 ? "" : ",") + wide_partition(i, 1);
+  return wrapped(text);
+}
+
+}  // namespace
+
+TEST_CASE("as many partitions and vCPUs as the limits are read, and one more is refused") {
+  CHECK(read_partitions(partitions(kMostPartitions))->size() == kMostPartitions);
+  const auto many = read_partitions(partitions(kMostPartitions + 1));
+  CHECK(has(many.error().message, "more than 1024 partitions"));
+  CHECK(read_partitions(wrapped(wide_partition(1, kMostPartitionVcpus))));
+  const auto wide = read_partitions(wrapped(wide_partition(1, kMostPartitionVcpus + 1)));
+  CHECK(has(wide.error().message, "more than 8192 in all"));
 }
 
 TEST_CASE("what cannot be judged now is another status, and stays as it is") {

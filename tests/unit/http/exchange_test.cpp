@@ -93,6 +93,28 @@ TEST_CASE("invalid or oversized HTTP is rejected", "[http]") {
   }
 }
 
+TEST_CASE("a response of the largest size is accepted, and one byte more is not", "[http]") {
+  const http::ResponseLimits limits;
+  const auto head = [](std::size_t size) {
+    const std::string status = "HTTP/1.1 200 OK", length = "Content-Length: 0";
+    const std::size_t rest = size - status.size() - length.size();
+    return status + "\r\n" + length + "\r\n" + "X: " + std::string(rest - 3, 'x') + "\r\n\r\n";
+  };
+  const auto body = [](std::size_t size) {
+    return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n" +
+           std::string(size, 'x');
+  };
+  const auto is_whole = [](const std::string& text) {
+    ResponseReader reader;
+    const auto done = reader.feed(text);
+    return done && *done;
+  };
+  CHECK(is_whole(head(limits.head)));
+  CHECK(refusal(head(limits.head + 1)) == ErrorCode::kInvalid);
+  CHECK(is_whole(body(limits.body)));
+  CHECK(refusal(body(limits.body + 1)) == ErrorCode::kInvalid);
+}
+
 TEST_CASE("a truncated response is an error", "[http]") {
   for (const char* text :
        {"", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",

@@ -192,6 +192,28 @@ TEST_CASE("a body too large is rejected by its Content-Length alone", "[http]") 
   CHECK(f.works());
 }
 
+TEST_CASE("a body of the largest size is accepted, and one byte more is not", "[http]") {
+  Fixture f({.body = 1000});
+  const auto answer = [&f](std::size_t size) {
+    return f.exchange("PUT /b HTTP/1.1\r\nConnection: close\r\nContent-Length: " +
+                      std::to_string(size) + "\r\n\r\n" + std::string(size, 'x'));
+  };
+  CHECK(contains(answer(1000), "200 OK"));
+  CHECK(contains(answer(1001), "413"));
+}
+
+// Beast counts the request's line with the fields, or not, as they come in one piece or in two.
+TEST_CASE("a header of the largest size is accepted, and one of a line more is not", "[http]") {
+  Fixture f;
+  const auto answer = [&f](std::size_t size) {
+    const std::string begin = "Connection: close\r\nX: ", end = "\r\n\r\n";
+    return f.exchange("GET /b HTTP/1.1\r\n" + begin +
+                      std::string(size - begin.size() - end.size(), 'x') + end);
+  };
+  CHECK(contains(answer(http::Limits().header), "200 OK"));
+  CHECK(contains(answer(http::Limits().header + 64), "431"));
+}
+
 TEST_CASE("a chunked body is rejected when it exceeds the limit", "[http]") {
   Fixture f({.body = 1000});
   const std::string chunk = "100\r\n" + std::string(256, 'x') + "\r\n";
@@ -312,6 +334,18 @@ TEST_CASE("with too many clients, the longest idle ones are dropped", "[http]") 
   }
   CHECK(open <= 8);
   CHECK(open >= 6);
+}
+
+TEST_CASE("as many clients as the limit stay, and one more drops one", "[http]") {
+  Fixture f({.connections = 3});
+  std::vector<std::unique_ptr<Client>> clients;
+  const auto open = [&] {
+    return std::ranges::count_if(clients, [&](auto& client) { return !f.has_dropped(*client); });
+  };
+  for (int i = 0; i < 3; ++i) clients.push_back(std::make_unique<Client>(f.path()));
+  CHECK(open() == 3);
+  clients.push_back(std::make_unique<Client>(f.path()));
+  CHECK(open() == 3);
 }
 
 TEST_CASE("a feed's lines come as chunks", "[http]") {

@@ -87,6 +87,27 @@ TEST_CASE("text with control characters is rejected, and escaped in the error") 
         std::string::npos);
 }
 
+TEST_CASE("depth has a limit") {
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  CHECK(parse_error(nested(32)) == "");
+  CHECK(parse_error(nested(33)) != "");
+}
+
+TEST_CASE("an error is a sentence of bounded length") {
+  const InputError wrong = [] {
+    InputError error;
+    error.add("", std::string(kMaxSentence, 'x'));
+    return error;
+  }();
+  CHECK(wrong.error().message == std::string(kMaxSentence, 'x'));
+  InputError longer;
+  longer.add("", std::string(kMaxSentence + 1, 'x'));
+  CHECK(longer.error().message.size() <= kMaxSentence);
+  CHECK(longer.error().message.ends_with("..."));
+}
+
 TEST_CASE("text has a maximum length") {
   const std::string longest(4096, 'x');
   CHECK(error_in(R"({"n":1,"s":")" + longest + "\"}") == "");

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "policy/facts/resource_class.hpp"
 #include "tests/unit/shim-ext/nri_scene.hpp"
 
 using namespace ka;
@@ -128,6 +132,27 @@ TEST_CASE("a pod asks for resource classes by the annotations of nri-plugins") {
   CHECK(scene.diary.drain().at(0) ==
         "before(pod s1 blockioclass.resource-policy.nri.io=fast "
         "scheduling-class.resource-policy.nri.io/container.app=gold)");
+}
+
+TEST_CASE("of a pod's requests for classes as many as the limit are read") {
+  const auto read = [](std::size_t count, std::size_t length) {
+    NriScene scene;
+    scene.start();
+    scene.handshake();
+    auto pod = nri_pod("s1", 0);
+    const std::string key = "blockioclass.resource-policy.nri.io/container.";
+    for (std::size_t i = 0; i < count; ++i) {
+      (*pod.mutable_annotations())[key + std::to_string(i)] = std::string(length, 'x');
+    }
+    scene.call("RunPodSandbox", about(pod));
+    const std::string line = scene.diary.drain().at(0);
+    return std::ranges::count(line, '=');
+  };
+  constexpr auto kMost = static_cast<std::ptrdiff_t>(policy::kMaxClassAnnotations);
+  CHECK(read(policy::kMaxClassAnnotations, 1) == kMost);
+  CHECK(read(policy::kMaxClassAnnotations + 1, 1) == kMost);
+  CHECK(read(1, base::kMaxName) == 1);
+  CHECK(read(1, base::kMaxName + 1) == 0);
 }
 
 TEST_CASE("a pod requests a grade by annotation, and other values are known as such") {
