@@ -12,8 +12,6 @@
 namespace ka::cluster {
 namespace {
 
-constexpr int kWrongUsage = 2;
-
 std::string wrong_node(std::string& name) {
   return is_object_name(name) ? "" : '"' + name + "\" is not the name of a node";
 }
@@ -65,11 +63,7 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
   Options options;
   std::string mark = "taint";
   declare(app, options, mark);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Error& stop) {
-    return unexpected(app.exit(stop) == 0 ? 0 : kWrongUsage);
-  }
+  if (const auto status = usage::parse(app, argc, argv)) return unexpected(*status);
   options.marks_node = mark != "none";
   options.taints = mark == "taint";
   return options;

@@ -13,7 +13,6 @@
 namespace ka::daemon {
 namespace {
 
-constexpr int kWrongUsage = 2;
 constexpr const char* kExamples =
     "Examples:\n"
     "  kata-affinityd --check-config                     check the files\n"
@@ -50,11 +49,7 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
   app.footer(kExamples);
   Options options;
   declare(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Error& stop) {
-    return unexpected(app.exit(stop) == 0 ? 0 : kWrongUsage);
-  }
+  if (const auto status = usage::parse(app, argc, argv)) return unexpected(*status);
   return options;
 }
 

@@ -11,7 +11,6 @@
 namespace ka::helper {
 namespace {
 
-constexpr int kWrongUsage = 2;
 constexpr const char* kExamples =
     "Examples:\n"
     "  systemctl enable --now kata-affinity-helper.socket   the daemon starts it\n"
@@ -44,11 +43,7 @@ Expected<Options, int> parse(int argc, const char* const* argv) {
   app.footer(kExamples);
   Options options;
   declare(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Error& stop) {
-    return unexpected(app.exit(stop) == 0 ? 0 : kWrongUsage);
-  }
+  if (const auto status = usage::parse(app, argc, argv)) return unexpected(*status);
   return options;
 }
 

@@ -190,4 +190,14 @@ void add_topology(CLI::App& app, std::string& topology) {
       ->capture_default_str();
 }
 
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+  constexpr int kWrongUsage = 2;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Error& stop) {
+    return app.exit(stop) == 0 ? 0 : kWrongUsage;
+  }
+  return std::nullopt;
+}
+
 }  // namespace ka::usage

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,5 +36,9 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::int64_t& 
 
 /// Adds --topology: the machine to work on, this one by default.
 void add_topology(CLI::App& app, std::string& topology);
+
+/// Parses a command line. Returns the exit status if the program is to end: 0 after --help and
+/// --version, 2 for wrong usage, which has been printed.
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace ka::usage
