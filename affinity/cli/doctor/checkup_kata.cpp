@@ -112,16 +112,18 @@ class KataFile {
     if (problem) add(Level::kBad, problem->text, problem->advice);
   }
 
-  /// The Go runtime takes the size of the cpuset where there is no quota (calculateSandboxCPUs()),
-  /// and kubelet's static policy gives such a container the whole pool.
+  bool is_static() const { return runtime_flag("static_sandbox_resource_mgmt", is_rust(file_)); }
+
+  bool is_without_quota() const { return loses_quota(around_.node, around_.quota); }
+
+  /// Both runtimes take the size of the cpusets where no container has a quota
+  /// (calculateSandboxCPUs(), calc_cpu_resources()), and kubelet's static policy gives a container
+  /// without a CPU limit the whole pool. The Go runtime alone fails if that is too many.
   void examine_unlimited() {
-    if (is_rust(file_) || runtime_flag("static_sandbox_resource_mgmt", false)) return;
     const policy::CpuSet& pool = around_.node.shared_pool;
-    if (!around_.node.assigns_cpus() || pool.size() < 2) return;
-    const auto limits = hypervisor_numbers(entries_, "default_maxvcpus");
-    const double limit = limits.empty() ? 0 : *std::ranges::min_element(limits);
-    const double most = limit >= 1 ? limit : around_.node.cpus;
-    const bool too_many = most > 0 && pool.size() + 1 > most;
+    if (is_static() || !around_.node.assigns_cpus() || pool.size() < 2) return;
+    const double most = most_vcpus();
+    const bool too_many = !is_rust(file_) && most > 0 && pool.size() + 1 > most;
     add(too_many ? Level::kBad : Level::kNote,
         fmt::format("a burstable container without a CPU limit gets the whole shared pool ({}) as "
                     "its cpuset, and Kata hotplugs {} vCPUs for it{}",
@@ -131,16 +133,21 @@ class KataFile {
                                       "with \"Cannot hotplug {} CPUs\"",
                                       most, pool.size())
                         : ""),
-        "give such containers a CPU limit, or set static_sandbox_resource_mgmt = true in "
-        "[runtime]");
+        std::string("give such containers a CPU limit; a LimitRange sets one for a namespace") +
+            (is_without_quota() ? ""
+                                : "; or set static_sandbox_resource_mgmt = true in [runtime]"));
+  }
+
+  double most_vcpus() const {
+    const auto limits = hypervisor_numbers(entries_, "default_maxvcpus");
+    const double limit = limits.empty() ? 0 : *std::ranges::min_element(limits);
+    return limit >= 1 ? limit : around_.node.cpus;
   }
 
   /// A VM wants one vCPU for each CPU that its containers own, and one more.
   void examine_sizing() {
-    const bool is_static = runtime_flag("static_sandbox_resource_mgmt", is_rust(file_));
-    const bool needs_quota = is_rust(file_) && loses_quota(around_.node, around_.quota);
-    if (is_static && needs_quota) examine_quota();
-    if (!is_static && !needs_quota) {
+    if (is_static() && is_without_quota()) examine_quota();
+    if (!is_static() && !is_without_quota()) {
       add(Level::kNote,
           "static_sandbox_resource_mgmt is off: vCPUs are hotplugged while containers start, and "
           "pinned only after that",
@@ -149,7 +156,10 @@ class KataFile {
     for (const double most : hypervisor_numbers(entries_, "default_maxvcpus")) {
       if (most >= 1 && most < around_.node.cpus) examine_most(most);
     }
-    if (!is_static || !is_rust(file_)) return;
+    if (is_static() && is_rust(file_)) examine_overhead();
+  }
+
+  void examine_overhead() {
     const auto overheads = hypervisor_numbers(entries_, "overhead_vcpus");
     if (std::ranges::find(overheads, 0.0) == overheads.end()) return;
     add(Level::kNote,
@@ -159,14 +169,17 @@ class KataFile {
         "set overhead_vcpus = 0.2 in [hypervisor.*]: it is rounded up to one more vCPU");
   }
 
-  /// CpuInfo of runtime-rs counts the annotated quota; without one only overhead_vcpus is left.
+  /// Both runtimes count the quota in the sandbox's annotations (CalculateSandboxSizing(),
+  /// InitialSizeManager): without one the Go runtime has only default_vcpus, runtime-rs only
+  /// overhead_vcpus. Both count cpusets only where no container of the pod has a quota.
   void examine_quota() {
     add(around_.quota.is_known ? Level::kBad : Level::kNote,
         std::string(kQuotaSizing) + ", and " + around_.quota.kubelet +
-            " sets none on pods with exclusive CPUs: such a VM gets 1 vCPU",
+            " sets none on pods with exclusive CPUs: such a VM gets " +
+            (is_rust(file_) ? "1 vCPU" : "only default_vcpus"),
         "set static_sandbox_resource_mgmt = false in [runtime]: vCPUs are then hotplugged for the "
-        "cpuset; or the feature gate DisableCPUQuotaWithExclusiveCPUs: false in kubelet's "
-        "configuration");
+        "cpuset, if no other container of the pod has a CPU limit; or the feature gate "
+        "DisableCPUQuotaWithExclusiveCPUs: false in kubelet's configuration");
   }
 
   void examine_most(double most) {

@@ -30,7 +30,7 @@ std::string causes_in(const fs::path& file, int vcpus, bool without_quota) {
   }
   const bool is_static =
       flag_at(*entries, {"runtime", "static_sandbox_resource_mgmt"}).value_or(is_rust(file));
-  if (!is_static || !is_rust(file) || !without_quota) return {};
+  if (!is_static || !without_quota) return {};
   return file.native() + ": " + kQuotaSizing + ", and the pod may have none";
 }
 

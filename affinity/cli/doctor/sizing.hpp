@@ -10,7 +10,7 @@
 namespace ka::cli {
 
 inline constexpr const char* kQuotaSizing =
-    "static_sandbox_resource_mgmt is on: runtime-rs sizes VMs by CPU quota";
+    "static_sandbox_resource_mgmt is on: Kata sizes VMs by CPU quota";
 
 /// Whether kubelet sets a CFS quota on pods with exclusive CPUs. From 1.33 on it does not, unless
 /// the feature gate DisableCPUQuotaWithExclusiveCPUs is off.

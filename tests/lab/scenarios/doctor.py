@@ -16,6 +16,7 @@ from lab.quick_start import CONFIG, a_kata_node
 _CONTAINERD = Path("/etc/containerd/config.toml")
 _NRI_SOCKET = Path("/run/nri/nri.sock")
 _MINE = CONFIG.parent / "config.d/60-mine.toml"
+_KUBELET = Path("/var/lib/kubelet/config.yaml")
 _PATIENCE = 120.0
 
 
@@ -176,7 +177,11 @@ def kubelet_and_kata() -> None:
     (burstable / "pod1").mkdir()
     (burstable / "cgroup.subtree_control").write_text("-cpuset")
     remedy("does not delegate cpuset to its pods", lambda: _MINE.write_text("[runtime]\nsandbox_cgroup_only = true\n"))
+    text = _KUBELET.read_text()
+    _KUBELET.write_text(f"{text}featureGates:\n  DisableCPUQuotaWithExclusiveCPUs: false\n")
     remedy("a burstable container without a CPU limit", lambda: _MINE.write_text("[runtime]\nsandbox_cgroup_only = true\nstatic_sandbox_resource_mgmt = true\n"))
+    _KUBELET.write_text(text)
+    remedy("Kata sizes VMs by CPU quota", lambda: _MINE.write_text("[runtime]\nsandbox_cgroup_only = true\nstatic_sandbox_resource_mgmt = false\n"))
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ constexpr const char* kQuotaSizing = cli::kQuotaSizing;
 
 }  // namespace
 
-TEST_CASE("doctor: runtime-rs sizes by quota, and kubelet 1.33 sets none on exclusive CPUs") {
+TEST_CASE("doctor: static sizing counts quotas, and kubelet 1.33 sets none on exclusive CPUs") {
   const tests::TempDir root;
   write_static_rust(root);
   CHECK(says(root, kQuotaSizing));
@@ -54,20 +54,43 @@ TEST_CASE("doctor: runtime-rs sizes by quota, and kubelet 1.33 sets none on excl
   CHECK_FALSE(says(root, kQuotaSizing));
 }
 
-TEST_CASE("doctor: quota sizing concerns runtime-rs with static sizing only") {
+TEST_CASE("doctor: quota sizing concerns static sizing only, of either runtime") {
   const tests::TempDir root;
-  write_static_rust(root);
   const std::string rust = "etc/kata-containers/runtime-rs/configuration.toml";
+  const std::string go = "etc/kata-containers/configuration.toml";
+  write_static_rust(root);
+  CHECK(says(root, "such a VM gets 1 vCPU"));
   root.write(rust, "[runtime]\nstatic_sandbox_resource_mgmt = false\n");
   CHECK_FALSE(says(root, kQuotaSizing));
-  CHECK_FALSE(says(root, "static_sandbox_resource_mgmt is off"));  // it is the remedy here
   std::filesystem::remove(root.path() / rust);
-  root.write("etc/kata-containers/configuration.toml",
-             "[runtime]\nstatic_sandbox_resource_mgmt = true\n");
+  root.write(go, "[runtime]\nstatic_sandbox_resource_mgmt = true\n");
+  CHECK(says(root, "such a VM gets only default_vcpus"));
+  root.write(go, "");
   CHECK_FALSE(says(root, kQuotaSizing));
   write_static_rust(root);
   root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"none","defaultCpuSet":""})");
   CHECK_FALSE(says(root, kQuotaSizing));
+}
+
+TEST_CASE("doctor: static sizing is a remedy only where pods with exclusive CPUs keep a quota") {
+  const tests::TempDir root;
+  write_static_rust(root);
+  const auto advises = [&root] {
+    return std::ranges::any_of(cli::examine(root.path()), [](const cli::Symptom& symptom) {
+      return symptom.advice.find("static_sandbox_resource_mgmt = true") != std::string::npos;
+    });
+  };
+  for (const char* file : {"etc/kata-containers/configuration.toml",
+                           "etc/kata-containers/runtime-rs/configuration.toml"}) {
+    root.write(file, "[runtime]\nstatic_sandbox_resource_mgmt = false\n");
+  }
+  CHECK_FALSE(says(root, "static_sandbox_resource_mgmt is off"));
+  CHECK(says(root, "a burstable container without a CPU limit"));
+  CHECK_FALSE(advises());
+  root.write("var/lib/kubelet/config.yaml",
+             "featureGates:\n  DisableCPUQuotaWithExclusiveCPUs: false\n");
+  CHECK(says(root, "static_sandbox_resource_mgmt is off"));
+  CHECK(advises());
 }
 
 TEST_CASE("doctor: nohz_full, if it covers the shared pool") {

@@ -383,7 +383,7 @@ TEST_CASE("doctor: a kubelet slice without cpuset, if Kata creates no cgroup in 
   CHECK_FALSE(says(root, "kills that pod at each sync"));
 }
 
-TEST_CASE("doctor: Kata's Go runtime creates a vCPU for each CPU of the pool") {
+TEST_CASE("doctor: Kata creates a vCPU for each CPU of the pool, and its Go runtime may fail") {
   const tests::TempDir root;
   const std::string main = "etc/kata-containers/configuration.toml";
   const std::string words = "a burstable container without a CPU limit gets the whole shared pool";
@@ -406,8 +406,10 @@ TEST_CASE("doctor: Kata's Go runtime creates a vCPU for each CPU of the pool") {
   CHECK_FALSE(says(root, words));
   std::filesystem::remove(root.path() / main);
   root.write("etc/kata-containers/runtime-rs/configuration.toml",
-             "[runtime]\nstatic_sandbox_resource_mgmt = false\n");
-  CHECK_FALSE(says(root, words));
+             "[hypervisor.qemu]\ndefault_maxvcpus = 4\n[runtime]\n"
+             "static_sandbox_resource_mgmt = false\n");
+  CHECK(says(root, words + " (0-3) as its cpuset, and Kata hotplugs 4 vCPUs for it"));
+  CHECK_FALSE(says(root, "Cannot hotplug"));
 }
 
 TEST_CASE("doctor: a guest without an agent, if vCPUs are dedicated") {

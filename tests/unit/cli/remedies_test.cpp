@@ -45,20 +45,25 @@ void write_node(const tests::TempDir& root, const std::string& file, const std::
   root.write(file, text);
 }
 
+enum class Quota { kLost, kKept };
+
 struct Setting {
   const char* words;
   const char* file;
   const char* text;
+  Quota quota = Quota::kLost;
 };
 
 constexpr Setting kSettings[] = {
     {"enable_vcpus_pinning is on", kGo, "[runtime]\nenable_vcpus_pinning = true\n"},
     {"does not delegate cpuset", kGo, ""},
     {"default_maxvcpus is 4", kRust, "[hypervisor.qemu]\ndefault_maxvcpus = 4\n"},
-    {"a burstable container without a CPU limit", kGo, ""},
-    {"more than default_maxvcpus (4)", kGo, "[hypervisor.qemu]\ndefault_maxvcpus = 4\n"},
-    {"static_sandbox_resource_mgmt is off", kGo, ""},
+    {"a burstable container without a CPU limit", kGo, "", Quota::kKept},
+    {"more than default_maxvcpus (4)", kGo, "[hypervisor.qemu]\ndefault_maxvcpus = 4\n",
+     Quota::kKept},
+    {"static_sandbox_resource_mgmt is off", kGo, "", Quota::kKept},
     {"sizes VMs by CPU quota", kRust, ""},
+    {"sizes VMs by CPU quota", kGo, "[runtime]\nstatic_sandbox_resource_mgmt = true\n"},
     {"overhead_vcpus is 0", kRust, "[hypervisor.qemu]\noverhead_vcpus = 0\n"},
 };
 
@@ -70,6 +75,10 @@ TEST_CASE("doctor's remedies: settings of Kata") {
     const tests::TempDir root;
     write_node(root, setting.file, setting.text);
     root.write("sys/fs/cgroup/kubepods.slice/cgroup.subtree_control", "cpu\n");
+    if (setting.quota == Quota::kKept) {
+      root.write("var/lib/kubelet/config.yaml",
+                 "featureGates:\n  DisableCPUQuotaWithExclusiveCPUs: false\n");
+    }
     const auto found = finding(root, setting.words);
     REQUIRE(found);
     const auto directory = std::filesystem::path(setting.file).parent_path();
