@@ -82,6 +82,7 @@ void Guests::update(const std::string& sandbox, Time planned) {
   if (is_other || is_other_vmm || guest.named_address != view->pod.agent) {
     find_agent(sandbox, guest, *view);
   }
+  record_boot(guest, view->boot);
   policy::plan::record_vcpus(record.view.plugged, view->vcpus, record.boot);
   record.numbers = policy::plan::guest_numbers(view->vcpus, record.boot, record.view.plugged);
   place(sandbox, guest, *view, planned);
@@ -108,6 +109,7 @@ void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::Sa
   const auto command_line = command_line_of(view.pod);
   record.boot = guest::boot_facts(command_line);
   guest.kernel = guest::kernel_of(command_line);
+  guest.reported = {};
   const bool is_named = guest.through == GuestAgent::kNone || !guest.named_address.empty();
   if (const auto address = known_address(guest, command_line, view.pod)) {
     use(sandbox, guest, *address);
@@ -145,6 +147,15 @@ std::optional<guest::Address> Guests::address_by(const std::vector<std::string>&
   if (!socket) return std::nullopt;
   address->path = socket->string();
   return address;
+}
+
+/// What the command line says stays: it was there before the guest.
+void Guests::record_boot(Guest& guest, const vmm::GuestBoot& reported) {
+  if (std::exchange(guest.reported, reported) == reported) return;
+  policy::plan::BootFacts& boot = guest.record.boot;
+  if (!boot.max_vcpus) boot.max_vcpus = reported.max_vcpus;
+  boot.plugs_in_order = reported.plugs_in_order;
+  if (guest.kernel.empty()) guest.kernel = reported.kernel;
 }
 
 /// Kata's shim is asked.
@@ -286,8 +297,7 @@ void Guests::warn_of_numbers(const std::string& sandbox) {
   if (std::exchange(kinds_[kernel].numbers_uncertain, true)) return;
   log_.warning(
       "containers are not placed inside guests with this kernel: vCPUs were hotplugged, and "
-      "neither "
-      "the kernel's version nor the order of hotplug determines their numbers",
+      "neither the kernel's version nor the order of hotplug determines their numbers",
       {{"sandbox", sandbox}, {"kernel", kernel}});
 }
 

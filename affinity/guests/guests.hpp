@@ -85,6 +85,7 @@ class Guests {
     std::string named_address;             ///< what the sources reported when it was searched
     std::optional<policy::ProcessId> vmm;  ///< whose guest was searched
     std::string kernel;                    ///< its image, by which guests that are alike are known
+    vmm::GuestBoot reported;               ///< what `record.boot` has from the VMM's monitor
     bool missed_a_start = false;
     std::unique_ptr<guest::AgentUrl> search;
     std::unique_ptr<OurPeer> ours;
@@ -117,6 +118,7 @@ class Guests {
                                               const policy::ledger::PodRecord& pod) const;
   std::optional<guest::Address> address_by(const std::vector<std::string>& command_line,
                                            const policy::ledger::PodRecord& pod) const;
+  static void record_boot(Guest& guest, const vmm::GuestBoot& reported);
   void search(const std::string& sandbox, Guest& guest);
   void use(const std::string& sandbox, Guest& guest, const guest::Address& address);
   void use_ours(const std::string& sandbox, Guest& guest, const guest::Address& address);

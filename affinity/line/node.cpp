@@ -67,6 +67,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       sandbox->threads(),
       sandbox->seen().vcpus,
       settings_for(*pod),
+      sandbox->boot(),
       sandbox->seen().vcpu_source,
       sandbox->seen().conflicts,
       sandbox->seen().unknown,

@@ -87,6 +87,9 @@ class Sandbox {
 
   void set_monitor(vmm::MonitorFacts facts) { monitor_ = std::move(facts); }
 
+  /// As the VMM's monitor reported it last.
+  vmm::GuestBoot boot() const { return monitor_ ? monitor_->boot : vmm::GuestBoot{}; }
+
   const std::vector<ThreadView>& threads() const { return threads_; }
   const vmm::VmmThreads& seen() const { return seen_; }
   /// What could not be read at the last observation; empty: everything was. Threads that were

@@ -18,6 +18,7 @@
 #include "policy/plan/plan.hpp"
 #include "policy/plan/quiet.hpp"
 #include "policy/plan/resource_classes.hpp"
+#include "vmm/facts/facts.hpp"
 
 namespace ka::line {
 
@@ -131,6 +132,7 @@ struct SandboxView {
   const std::vector<ThreadView>& threads;
   const std::vector<policy::VcpuFacts>& vcpus;
   const policy::plan::Settings& settings;
+  vmm::GuestBoot boot;                          ///< as the VMM's monitor reports it
   std::string vcpu_source;                      ///< which backend named the vCPUs
   const std::vector<std::string>& conflicts;    ///< where backends contradicted each other
   const std::vector<std::string>& unknown;      ///< threads with a role by elimination only

@@ -27,7 +27,8 @@ using Numbers = std::map<int, int>;  ///< guest's numbers by index
 
 std::optional<Numbers> numbers_by_index(const std::vector<VcpuFacts>& vcpus,
                                         const BootFacts& boot) {
-  if (boot.numbering != Numbering::kByApicId && !are_those_of_boot(vcpus, boot)) return {};
+  const bool is_by_index = boot.plugs_in_order || boot.numbering == Numbering::kByApicId;
+  if (!is_by_index && !are_those_of_boot(vcpus, boot)) return {};
   Numbers numbers;
   for (const VcpuFacts& vcpu : vcpus) numbers[vcpu.index] = vcpu.index;
   return numbers;

@@ -29,11 +29,13 @@ enum class Numbering {
 /// ones of a distribution that takes much of later kernels over (".el").
 Numbering numbering_of(std::string_view release);
 
-/// Facts about the guest from the VMM's command line and the kernel that it names.
+/// Facts about the guest from the VMM's command line or monitor, and the kernel that they name.
 struct BootFacts {
   std::optional<int> cold_vcpus;  ///< with which the VM was started
   std::optional<int> max_vcpus;   ///< that it may ever have
   bool plugs_none = false;        ///< this VMM cannot plug vCPUs
+  /// vCPUs are plugged from the lowest index up: either way of numbering gives a vCPU its index.
+  bool plugs_in_order = false;
   Numbering numbering = Numbering::kUnknown;
 
   /// A VM that has `vcpus` now may get more.

@@ -10,6 +10,7 @@
 
 #include "base/json/json.hpp"
 #include "base/json/lookup.hpp"
+#include "base/text.hpp"
 
 namespace ka::clh {
 namespace {
@@ -60,6 +61,21 @@ bool read_nodes(const json::value& nodes, VmInfo& info) {
                              [&](const json::value& node) { return read_node(node, info); });
 }
 
+/// Older ones have it at /config/kernel/path.
+std::string kernel_in(const json::value& document) {
+  const json::value& now = base::value_at(document, "/config/payload/kernel");
+  const json::value& path = now.is_string() ? now : base::value_at(document, "/config/kernel/path");
+  if (!path.is_string()) return {};
+  std::string text(path.get_string());
+  return text.starts_with('/') && base::is_printable(text, base::kMaxPath) ? text : std::string();
+}
+
+bool read_most(const json::value& most, VmInfo& info) {
+  if (most.is_null()) return true;
+  info.max_vcpus = number(most, info.vcpus);
+  return info.max_vcpus.has_value();
+}
+
 }  // namespace
 
 base::Result<VmInfo> read_vm_info(std::string_view body) {
@@ -74,11 +90,17 @@ base::Result<VmInfo> read_vm_info(std::string_view body) {
   if (!read_nodes(base::value_at(*document, "/config/numa"), info)) {
     return wrong("unexpected form of numa");
   }
+  if (!read_most(base::value_at(*document, "/config/cpus/max_vcpus"), info)) {
+    return wrong("unexpected max_vcpus");
+  }
+  info.kernel = kernel_in(*document);
   return info;
 }
 
 vmm::MonitorFacts to_facts(const VmInfo& info) {
-  vmm::MonitorFacts facts{.source = "cloud-hypervisor"};
+  vmm::MonitorFacts facts{
+      .source = "cloud-hypervisor",
+      .boot = {.max_vcpus = info.max_vcpus, .kernel = info.kernel, .plugs_in_order = true}};
   for (int i = 0; i < info.vcpus; ++i) {
     const int core = i / info.threads_per_core;
     const auto node = info.nodes.find(i);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -18,6 +20,8 @@ struct VmInfo {
   int threads_per_core = 1;
   int cores_per_package = 0;  ///< 0: all in one package
   std::map<int, int> nodes;   ///< the guest's NUMA node, by vCPU; where it has nodes
+  std::optional<int> max_vcpus;
+  std::string kernel;  ///< absolute path; empty: booted by firmware, or not a path that is usable
 
   bool operator==(const VmInfo&) const = default;
 };
@@ -27,7 +31,8 @@ struct VmInfo {
 base::Result<VmInfo> read_vm_info(std::string_view body);
 
 /// Threads are not in it (tid 0). vCPU N is thread N % t of core N / t, as its APIC id is made
-/// (CpuManager in vmm/src/cpu.rs).
+/// (CpuManager in vmm/src/cpu.rs). vCPUs come and go in order (its create_vcpus(), and
+/// mark_vcpus_for_removal()).
 vmm::MonitorFacts to_facts(const VmInfo& info);
 
 }  // namespace ka::clh

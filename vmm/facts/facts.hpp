@@ -35,6 +35,17 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
+/// How the VM was started, where a monitor tells it: a VMM's command line may not.
+struct GuestBoot {
+  std::optional<int> max_vcpus;  ///< that it may ever have
+  /// Image of the guest's kernel, an absolute path on the host; empty: not reported.
+  std::string kernel;
+  /// vCPUs are plugged from the lowest index up, and unplugged from the highest down.
+  bool plugs_in_order = false;
+
+  bool operator==(const GuestBoot&) const = default;
+};
+
 /// What a monitor of the VMM (QMP, libvirt, an HTTP API) reported. Such answers arrive when
 /// they arrive; discovery uses the last ones.
 struct MonitorFacts {
@@ -53,6 +64,7 @@ struct MonitorFacts {
   std::string source;  ///< "qmp", "libvirt", ...
   std::vector<Vcpu> vcpus;
   std::vector<Iothread> iothreads;
+  GuestBoot boot;
 
   bool operator==(const MonitorFacts&) const = default;
 };

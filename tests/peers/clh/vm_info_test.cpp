@@ -35,7 +35,7 @@ std::string places(const vmm::MonitorFacts& facts) {
 TEST_CASE("vm.info gives the number of vCPUs") {
   const auto info = clh::read_vm_info(tests::vm_info(3));
   REQUIRE(info);
-  CHECK(*info == clh::VmInfo{.vcpus = 3});
+  CHECK(*info == clh::VmInfo{.vcpus = 3, .max_vcpus = 8});
   CHECK(clh::to_facts(*info).source == "cloud-hypervisor");
   CHECK(places(clh::to_facts(*info)) == "0/0/0 0/1/0 0/2/0");
 }
@@ -55,6 +55,26 @@ TEST_CASE("vm.info gives the guest's topology") {
   CHECK(places(clh::to_facts(*zeros)) == "0/0/0 0/1/0");
 }
 
+TEST_CASE("vm.info tells how the guest was started, if a runtime did it through the API") {
+  const auto boot = [](const std::string& cpus, const std::string& rest) {
+    const auto info = clh::read_vm_info(with_cpus(cpus, rest));
+    REQUIRE(info);
+    return clh::to_facts(*info).boot;
+  };
+  const std::string image = "/opt/kata/share/kata-containers/vmlinux.container";
+  const vmm::GuestBoot katas =
+      boot(R"("boot_vcpus":1,"max_vcpus":8)",
+           R"(,"payload":{"firmware":null,"kernel":")" + image +
+               R"(","cmdline":"root=/dev/pmem0p1","initramfs":null},"disks":[{"path":"/x.img"}])");
+  CHECK(katas == vmm::GuestBoot{.max_vcpus = 8, .kernel = image, .plugs_in_order = true});
+  const std::string one = R"("boot_vcpus":1)";
+  CHECK(boot(one, R"(,"kernel":{"path":"/k"})").kernel == "/k");
+  CHECK(boot(one, R"(,"payload":{"firmware":"/f","kernel":null})").kernel.empty());
+  CHECK(boot(one, R"(,"payload":{"kernel":"vmlinux"})").kernel.empty());
+  CHECK(boot(one, R"(,"payload":{"kernel":"/a\nb"})").kernel.empty());
+  CHECK_FALSE(boot(one, "").max_vcpus);
+}
+
 TEST_CASE("invalid responses to vm.info are rejected") {
   CHECK(is_refused(""));
   CHECK(is_refused("[]"));
@@ -66,6 +86,8 @@ TEST_CASE("invalid responses to vm.info are rejected") {
   CHECK(is_refused(with_cpus(R"("boot_vcpus":1.5)")));
   CHECK(is_refused(with_cpus(R"("boot_vcpus":2,"topology":{"threads_per_core":-1})")));
   CHECK(is_refused(with_cpus(R"("boot_vcpus":2,"topology":4)")));
+  CHECK(is_refused(with_cpus(R"("boot_vcpus":2,"max_vcpus":1)")));
+  CHECK(is_refused(with_cpus(R"("boot_vcpus":2,"max_vcpus":"8")")));
   CHECK(is_refused(with_cpus(R"("boot_vcpus":2)", R"(,"numa":[{"cpus":[1]}])")));
   CHECK(is_refused(with_cpus(R"("boot_vcpus":2)", R"(,"numa":{"guest_numa_id":1})")));
   CHECK(is_refused(std::string(100, '[')));

@@ -194,6 +194,9 @@ TEST_CASE("vCPU numbers are certain for those present at boot, and with later ke
   REQUIRE(later.certain);
   CHECK(numbers_of(later) == std::vector{0, 3});
   CHECK(widest(later) == "0,3");
+  const auto in_order = of({0, 1, 2}, {.plugs_in_order = true});
+  REQUIRE(in_order.certain);
+  CHECK(numbers_of(in_order) == std::vector{0, 1, 2});
   CHECK_FALSE(policy::plan::guest_numbers({{.index = 0}}, at_boot, {}).certain);  // no APIC id
 }
 

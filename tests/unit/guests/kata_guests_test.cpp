@@ -283,6 +283,24 @@ TEST_CASE("no container is narrowed before its vCPUs exist") {
   CHECK(scene.starts_at_once(kApp));
 }
 
+TEST_CASE("a VMM that plugs vCPUs in order numbers them for its guest, whatever its kernel") {
+  Scene scene(1);
+  scene.host.node.arguments(100, {"/opt/kata/bin/cloud-hypervisor", "--api-socket", "/run/x"});
+  scene.run_containers({4, 5});
+  CHECK(scene.doubt(kApp) == policy::GuestDoubt::kNumbersUncertain);
+  vmm::MonitorFacts reported{.source = "cloud-hypervisor"};
+  reported.boot = {.max_vcpus = 3, .kernel = "/x/vmlinux.container", .plugs_in_order = true};
+  scene.host.line().set_monitor_facts("s1", reported);
+  scene.advance();
+  CHECK(scene.doubt(kApp) == policy::GuestDoubt::kVcpusMissing);
+  CHECK(scene.writes().empty());
+  scene.plug(1);
+  scene.plug(2);
+  CHECK(scene.last(kApp) == "1-2");
+  CHECK(scene.last(kWeb) == "0");
+  CHECK_FALSE(scene.doubt(kApp));
+}
+
 TEST_CASE("if every container may use every vCPU, the guest gets no update") {
   Scene scene;
   REQUIRE(scene.host.container("s1", kWeb, policy::CpuSet{0, 1, 2, 3}, false));
