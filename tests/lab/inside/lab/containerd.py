@@ -12,6 +12,7 @@ from lab.product import NRI_SOCKET
 IMAGE = "docker.io/lab/sleep:1"
 # Without an API server there is no RuntimeClass; containerd 1.7 has this annotation of its own, and a runtime of this name for it.
 WANTS_VM = {"io.kubernetes.cri.untrusted-workload": "true"}
+PROGRAM, RUNC_SHIM = Path("/usr/bin/containerd"), Path("/usr/bin/containerd-shim-runc-v2")
 _CONFIG = Path("/etc/containerd/config.toml")
 _RUNTIMES = 'plugins."io.containerd.grpc.v1.cri".containerd.runtimes'
 _PROXY = "/lab/bin/containerd-shim-kata-affinity-v2"
@@ -62,6 +63,11 @@ def restart() -> None:
     """Its pods run on."""
     subprocess.run(["systemctl", "restart", "containerd"], check=True)
     _wait_for_it()
+
+
+def pid() -> int:
+    """Its process id."""
+    return int(subprocess.run(["systemctl", "show", "--property=MainPID", "--value", "containerd"], capture_output=True, check=True, text=True).stdout)
 
 
 def _wait_for_it() -> None:

@@ -6,18 +6,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from lab import claims, containerd, kubelet_steps
+from lab import builds, claims, containerd, kubelet_service, kubelet_steps, product
 from lab.kubelet_steps import Node, Step
 from lab.manifests import burstable, container, ending, pod
 
 _PODS_AT_MOST = 5
 _CPUS_AT_MOST = 3  # of a pod
+_UNINSTALLED = 2.0  # seconds that a program runs on whose file is gone
 _SOON = 8.0  # seconds: kubelet looks for changed manifests every 5 s
 
 
-def steps(seconds: float, seed: int) -> Iterator[Step]:
-    """Steps for `seconds`, and until each program was restarted, as `seed` has it; they begin with a few pods and end with none."""
-    mix, until = _Mix(random.Random(seed)), time.monotonic() + seconds
+def steps(seconds: float, seed: int, with_builds: bool = False) -> Iterator[Step]:
+    """Steps for `seconds`, and until each program was restarted, as `seed` has it; they begin with a few pods and end with none.
+
+    `with_builds`: programs are also replaced by other builds of them."""
+    disturbances = (*_DISTURBANCES, *_NEW_BUILDS) if with_builds else _DISTURBANCES
+    mix, until = _Mix(random.Random(seed), disturbances), time.monotonic() + seconds
     yield kubelet_steps.come
     while time.monotonic() < until or not mix.has_restarted_all():
         yield mix.step()
@@ -25,8 +29,8 @@ def steps(seconds: float, seed: int) -> Iterator[Step]:
 
 
 class _Mix:
-    def __init__(self, chance: random.Random) -> None:
-        self._chance, self._number = chance, 0
+    def __init__(self, chance: random.Random, disturbances: "tuple[Step | None, ...]") -> None:
+        self._chance, self._disturbances, self._number = chance, disturbances, 0
         self._next: list[Step | None] = []
 
     def step(self) -> Step:
@@ -37,12 +41,12 @@ class _Mix:
 
     def has_restarted_all(self) -> bool:
         """Whether the steps so far had all that can happen to programs."""
-        return self._number >= len(_DISTURBANCES)
+        return self._number >= len(self._disturbances)
 
     def _disturbance(self) -> Step | None:
         """Each of them once, in any order, before one comes again."""
         if not self._next:
-            self._next = self._chance.sample(_DISTURBANCES, len(_DISTURBANCES))
+            self._next = self._chance.sample(self._disturbances, len(self._disturbances))
         return self._next.pop()
 
 
@@ -117,4 +121,34 @@ def _lose_state(node: Node) -> None:
     node.kubelet.start()
 
 
+def _new_daemon(node: Node) -> None:
+    """the daemon is replaced by another build, killed, and started again"""
+    builds.replace(product.PROGRAM)
+    _kill_daemon(node)
+    _expect(node, "the daemon", builds.runs(node.daemon.pid, product.PROGRAM))
+
+
+def _new_containerd(node: Node) -> None:
+    """containerd and runc's shim are replaced by other builds, and containerd is restarted"""
+    builds.replace(containerd.PROGRAM, containerd.RUNC_SHIM)
+    time.sleep(_UNINSTALLED)
+    containerd.restart()
+    _expect(node, "containerd", builds.runs(containerd.pid(), containerd.PROGRAM))
+
+
+def _new_kubelet(node: Node) -> None:
+    """kubelet is replaced by another build, and restarted"""
+    builds.replace(kubelet_service.PROGRAM)
+    time.sleep(_UNINSTALLED)
+    _restart_kubelet(node)
+    _expect(node, "kubelet", builds.runs(node.kubelet.pid, kubelet_service.PROGRAM))
+
+
+def _expect(node: Node, program: str, is_new: bool) -> None:
+    """An error in a timer's thread would be lost."""
+    if not is_new:
+        node.pods.failures.append(f"{program} is not the build that replaced it")
+
+
 _DISTURBANCES: tuple[Step | None, ...] = (None, None, _kill_daemon, _kill_daemon, _restart_containerd, _restart_kubelet, _lose_state)
+_NEW_BUILDS: tuple[Step, ...] = (_new_daemon, _new_containerd, _new_kubelet)

@@ -14,7 +14,7 @@ from lab.kubelet import STATE
 
 _DIRECTORY = Path("/run/lab-kubelet")
 _MANIFESTS = _DIRECTORY / "manifests"
-_PROGRAM = "/lab/peers/kubelet"
+PROGRAM = Path("/lab/peers/kubelet")
 _RESERVED = "0"
 
 _CONFIG = {
@@ -66,6 +66,11 @@ class Kubelet:
         shutil.copy(_DIRECTORY / "log", Path(os.environ["LAB_OUT"]) / "kubelet.log")
         self.stop()
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def start(self) -> None:
         """Starts it, and waits until it is well and its CPU manager has its state."""
         command = _command(self._settings)
@@ -102,7 +107,7 @@ def install_unit(**settings: object) -> None:
 def _command(settings: dict) -> list[str]:
     config = _DIRECTORY / "config.json"
     config.write_text(json.dumps(_CONFIG | settings))
-    return [_PROGRAM, f"--config={config}", "--v=2", "--housekeeping-interval=60s"]
+    return [str(PROGRAM), f"--config={config}", "--v=2", "--housekeeping-interval=60s"]
 
 
 def _is_well() -> bool:

@@ -15,6 +15,7 @@ from lab.vm import Vm
 
 _DIRECTORY = Path("/run/lab-daemon")
 _SOCKET = "/run/kata-affinity/api.sock"
+PROGRAM = Path("/lab/bin/kata-affinityd")
 NRI_SOCKET = "/run/nri/nri.sock"
 STATE = Path("/run/kata-affinity/state")
 
@@ -156,7 +157,7 @@ class Daemon:
         config = _DIRECTORY / "configuration.toml"
         config.write_text("[affinity]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in self._settings.items()))
         with open(_DIRECTORY / "log", "ab") as log:
-            command = ["kata-affinityd", "--config", str(config), "--socket", _SOCKET]
+            command = [PROGRAM, "--config", str(config), "--socket", _SOCKET]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self._wait_until_up()
 
