@@ -123,6 +123,21 @@ std::string encode_status() {
   return request.SerializeAsString();
 }
 
+std::string encode_exec(const std::string& container, const std::vector<std::string>& words,
+                        std::chrono::seconds limit) {
+  proto::cri::ExecSyncRequest request;
+  request.set_container_id(container);
+  for (const std::string& word : words) request.add_cmd(word);
+  request.set_timeout(limit.count());
+  return request.SerializeAsString();
+}
+
+Result<Ended> parse_ended(std::string_view message) {
+  const auto response = parse<proto::cri::ExecSyncResponse>(message);
+  if (!response) return unexpected(response.error());
+  return Ended{response->exit_code(), response->output(), response->errors()};
+}
+
 Result<std::string> parse_id(std::string_view message) {
   const auto response = parse<proto::cri::Id>(message);
   if (!response) return unexpected(response.error());

@@ -4,6 +4,7 @@
 // a node (policy/facts/limits.hpp).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -54,6 +55,9 @@ std::string encode_create_container(const std::string& pod_id, const ContainerCo
 /// With the runtime's own, verbose part.
 std::string encode_container_status(const std::string& id);
 std::string encode_status();
+/// `limit`: until the runtime ends it.
+std::string encode_exec(const std::string& container, const std::vector<std::string>& words,
+                        std::chrono::seconds limit);
 
 struct Version {
   std::string runtime;  ///< "containerd"
@@ -83,6 +87,15 @@ struct Container {
   bool operator==(const Container&) const = default;
 };
 
+/// A program that ended in a container. Its output is the container's: anything.
+struct Ended {
+  int status = 0;
+  std::string output;
+  std::string errors;
+
+  bool operator==(const Ended&) const = default;
+};
+
 /// Of RunPodSandbox and CreateContainer.
 base::Result<std::string> parse_id(std::string_view message);
 base::Result<Version> parse_version(std::string_view message);
@@ -92,6 +105,7 @@ base::Result<std::vector<Container>> parse_containers(std::string_view message);
 base::Result<std::vector<std::string>> parse_images(std::string_view message);
 /// The CPU resources of the OCI spec in a verbose ContainerStatus ("info" of containerd and CRI-O).
 base::Result<Resources> parse_container_resources(std::string_view message);
+base::Result<Ended> parse_ended(std::string_view message);
 /// containerd's settings in its verbose Status.
 base::Result<Settings> parse_settings(std::string_view message);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/grpc/call.hpp"
+#include "base/text.hpp"
 #include "base/unix_socket.hpp"
 
 namespace ka::cri {
@@ -106,6 +107,17 @@ Result<void> Runtime::start_container(const std::string& id) const {
   const auto answer = call("RuntimeService/StartContainer", encode_id(id));
   if (!answer) return unexpected(answer.error());
   return {};
+}
+
+Result<std::string> Runtime::exec(const std::string& container,
+                                  const std::vector<std::string>& words) const {
+  const std::string method = "RuntimeService/ExecSync";
+  auto ended = query(method, encode_exec(container, words, deadline_), parse_ended);
+  if (!ended) return unexpected(ended.error());
+  if (ended->status == 0) return std::move(ended->output);
+  return base::fail(ErrorCode::kConflict, socket_.native() + ": " + method + ": " + words.front() +
+                                              ": exit status " + std::to_string(ended->status) +
+                                              ": " + base::printable(ended->errors));
 }
 
 Result<void> Runtime::remove_pod(const std::string& id) const {

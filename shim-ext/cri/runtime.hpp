@@ -37,6 +37,9 @@ class Runtime {
                                              const ContainerConfig& container,
                                              const PodConfig& pod) const;
   base::Result<void> start_container(const std::string& id) const;
+  /// Runs a program in a container until it ends. Its output; kConflict where it fails.
+  base::Result<std::string> exec(const std::string& container,
+                                 const std::vector<std::string>& words) const;
   /// Stops and removes a pod with its containers. One that is gone is removed.
   base::Result<void> remove_pod(const std::string& id) const;
 

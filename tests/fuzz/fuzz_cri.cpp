@@ -31,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto resources = cri::parse_container_resources(message)) {
     tests::require(resources->cpus.size() <= policy::kMaxIds);
   }
+  (void)cri::parse_ended(message);
   if (const auto settings = cri::parse_settings(message)) {
     tests::require(base::is_printable(settings->sandbox_image));
   }

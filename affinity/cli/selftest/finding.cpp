@@ -13,6 +13,8 @@ std::string_view witness_name(Finding::By by) {
       return "runtime";
     case Finding::By::kKernel:
       return "kernel";
+    case Finding::By::kGuest:
+      return "guest";
     case Finding::By::kDaemon:
       break;
   }
@@ -23,6 +25,8 @@ std::string_view level_name(Finding::Level level) {
   switch (level) {
     case Finding::Level::kHolds:
       return "ok";
+    case Finding::Level::kNotSeen:
+      return "not seen";
     case Finding::Level::kDegraded:
       return "degraded";
     case Finding::Level::kBroken:

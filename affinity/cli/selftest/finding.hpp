@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A finding of one of the three witnesses: kubelet or the container runtime, the kernel, the
+// A finding of one of the witnesses: kubelet or the container runtime, the kernel, the guest, the
 // daemon.
 #pragma once
 
@@ -14,10 +14,12 @@ struct Finding {
     kKubelet,  ///< its cpu_manager_state
     kRuntime,  ///< the specs of its containers, where no kubelet runs
     kKernel,   ///< sched_getaffinity(2), /proc, KVM's debugfs, cgroups
+    kGuest,    ///< /proc in the container, and KVM's debugfs
     kDaemon,   ///< kata-affinityd's API
   };
   enum class Level {
     kHolds,
+    kNotSeen,   ///< it cannot be looked at, which changes nothing
     kDegraded,  ///< the pins hold, and the CPUs are not the container's alone
     kBroken,
   };
@@ -29,9 +31,9 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// "kubelet", "runtime", "kernel" or "daemon".
+/// "kubelet", "runtime", "kernel", "guest" or "daemon".
 std::string_view witness_name(Finding::By by);
-/// "ok", "degraded" or "broken".
+/// "ok", "not seen", "degraded" or "broken".
 std::string_view level_name(Finding::Level level);
 
 /// Whether nothing is broken.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/selftest/guest_affinity.hpp"
 #include "base/files.hpp"
 
 namespace ka::cli::selftest {
@@ -129,6 +130,8 @@ bool Proof::prove(const Choice& choice) {
          step("the kernel confines each thread", Verdict::kViolated,
               [this] { return check_masks(); }) &&
          step("the daemon agrees", Verdict::kViolated, [this] { return check_word(); }) &&
+         step("the guest confines the container", Verdict::kViolated,
+              [this] { return check_guest(); }) &&
          goes_on();
 }
 
@@ -273,6 +276,16 @@ Findings Proof::check_word() {
   if (!assignments) return unassigned(assignments.error());
   return check_report(*assignments, subject_, dependencies_.reader.read(subject_.uid),
                       {*node, *sandboxes, *report});
+}
+
+Findings Proof::check_guest() {
+  const Reading reading = dependencies_.reader.read(subject_.uid);
+  if (reading.containers.empty()) return {guest_not_seen("containerd has no container")};
+  const auto printed = dependencies_.run_inside(reading.containers.begin()->second);
+  if (!printed) return {guest_not_seen(printed.error().message)};
+  const auto affinity = parse_guest_affinity(*printed);
+  if (!affinity) return {guest_not_seen(affinity.error().message)};
+  return {selftest::check_guest(*affinity, reading, own_)};
 }
 
 Findings Proof::remove_and_check() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a self-test: start pods, compare the three witnesses, remove the pods.
+// The steps of a self-test: start pods, compare the witnesses, remove the pods.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -25,6 +25,8 @@ struct Dependencies {
   Launcher& launcher;
   /// A call of the daemon's API: method and target.
   std::function<base::Result<boost::json::object>(const char* method, const char* target)> call;
+  /// What a program prints in the self-test's own container, by id (guest_affinity_commands()).
+  std::function<base::Result<std::string>(const std::string& container)> run_inside;
   const base::Clock& clock;
   /// False: a signal ended the pause.
   std::function<bool(std::chrono::milliseconds)> pause;
@@ -82,6 +84,7 @@ class Proof {
   Findings check_masks();
   Findings check_discovery() const;
   Findings check_word();
+  Findings check_guest();
   /// Has the pods removed. Whether they are gone, and their CPUs back in the shared pool.
   Findings remove_and_check();
   Findings remove_and_check_daemon();

@@ -29,6 +29,7 @@ using Words = std::vector<std::string>;
 constexpr const char* kTasks = "run/containerd/io.containerd.runtime.v2.task/k8s.io";
 constexpr std::size_t kMaxSpec = std::size_t{4} << 20;
 constexpr std::size_t kIdLength = 64;
+constexpr std::string_view kVcpu = "vcpu";
 constexpr std::string_view kHex = "0123456789abcdef";
 
 /// containerd's ids in a command line or the path of a cgroup.
@@ -62,6 +63,13 @@ Result<std::string> shim_of(const fs::path& directory, const std::string& sandbo
   auto shim = base::read_file(directory / "shim-binary-path");
   if (shim || !is_gone(shim) || !base::is_id(sandbox)) return shim;
   return base::read_file(directory.parent_path() / sandbox / "shim-binary-path");
+}
+
+void name_vcpu(const std::map<int, std::uint64_t>& vcpus, ThreadSeen& thread) {
+  const auto found = vcpus.find(thread.tid);
+  if (found == vcpus.end()) return;
+  thread.part = "vCPU";
+  thread.apic_id = found->second;
 }
 
 /// "<tid>-<fd>" of KVM's debugfs: the thread that created the VM.
@@ -163,10 +171,12 @@ Reader::Vcpus Reader::read_vcpus() const {
     const auto creator = creator_of(name);
     if (!creator) continue;
     for (const std::string& each : base::list_directory(kvm / name).value_or(Words{})) {
-      if (!each.starts_with("vcpu")) continue;
+      if (!each.starts_with(kVcpu)) continue;
+      const auto id = base::parse_number(each.substr(kVcpu.size()));
       const auto text = base::read_file(kvm / name / each / "pid");
       const auto tid = base::parse_number(text.value_or(""));
-      if (tid) found[*creator].insert(static_cast<int>(*tid));
+      if (id && tid)
+        found[*creator].emplace(static_cast<int>(*tid), static_cast<std::uint64_t>(*id));
     }
   }
   return found;
@@ -187,8 +197,8 @@ void Reader::add_threads(int pid, const Membership& member, const Vcpus& vcpus,
       unread += is_gone(cpus) ? 0 : 1;
       continue;
     }
-    const bool is_vcpu = is_vmm && vcpus.at(*creator).contains(tid);
-    threads.push_back({tid, is_vcpu ? "vCPU" : is_vmm ? "VMM" : member.part, *cpus});
+    threads.push_back({tid, is_vmm ? "VMM" : member.part, *cpus, {}});
+    if (is_vmm) name_vcpu(vcpus.at(*creator), threads.back());
   }
 }
 
@@ -200,7 +210,7 @@ Reading Reader::read(const std::string& pod_uid) {
   }
   for (const auto& [id, task] : tasks_) {
     const bool own = task.sandbox == reading.sandbox && !task.container.empty();
-    if (own) reading.containers.insert(task.container);
+    if (own) reading.containers.emplace(task.container, id);
   }
   const Vcpus vcpus = read_vcpus();
   for (const int pid : procfs_.processes().value_or(std::vector<int>{})) {

@@ -5,10 +5,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct ThreadSeen {
   int tid = 0;
   std::string part;  ///< "vCPU", "VMM", "virtiofsd", "shim", "helper", "container NAME"
   policy::CpuSet cpus;
+  std::optional<std::uint64_t> apic_id;  ///< of a vCPU: KVM's id of it
 };
 
 /// What a thread has had of CPUs since it started: /proc/<tid>/schedstat (proc_pid_schedstat() in
@@ -39,8 +41,9 @@ struct ThreadTime {
 
 /// Of one pod, the threads of its VM; of all others, those of their VMs and containers.
 struct Reading {
-  std::string sandbox;               ///< id; empty: containerd does not run the pod
-  std::set<std::string> containers;  ///< names of the pod's containers that containerd has
+  std::string sandbox;  ///< id; empty: containerd does not run the pod
+  /// Ids of the pod's containers that containerd has, by name.
+  std::map<std::string, std::string> containers;
   std::vector<ThreadSeen> own;
   std::vector<ThreadSeen> others;
   int unread = 0;  ///< processes and threads that run and could not be read
@@ -75,7 +78,8 @@ class Reader {
     const Task* task = nullptr;
     std::string part;
   };
-  using Vcpus = std::map<int, std::set<int>>;  ///< threads by the one that created the VM
+  /// KVM's ids of vCPUs by thread, by the thread that created the VM.
+  using Vcpus = std::map<int, std::map<int, std::uint64_t>>;
 
   void refresh_tasks();
   base::Result<Task> read_task(const std::filesystem::path& directory) const;

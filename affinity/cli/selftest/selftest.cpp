@@ -13,6 +13,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/selftest/cri_pods.hpp"
+#include "affinity/cli/selftest/guest_affinity.hpp"
 #include "affinity/cli/selftest/load.hpp"
 #include "affinity/cli/selftest/node.hpp"
 #include "affinity/cli/selftest/proof.hpp"
@@ -34,6 +35,7 @@ using selftest::Verdict;
 constexpr const char* kRoot = "/";
 constexpr const char* kRecord = "/var/lib/kata-affinity/selftest.json";
 constexpr const char* kKubeletState = "/var/lib/kubelet/cpu_manager_state";
+constexpr std::chrono::seconds kExecLimit{10};
 constexpr const char* kLock = "/run/kata-affinity-selftest.lock";
 
 /// What a program prints on standard output; standard error is dropped.
@@ -181,6 +183,20 @@ class Selftest {
     return report_;
   }
 
+  /// Where there is no program to run, the first error says why.
+  Result<std::string> run_inside(const std::string& container) {
+    const auto socket = selftest::find_runtime(kRoot, options_.runtime_endpoint);
+    if (!socket) return unexpected(socket.error());
+    const cri::Runtime runtime(*socket, clock_, kExecLimit);
+    Result<std::string> printed = base::fail(ErrorCode::kNotFound, "no program");
+    for (const auto& words : selftest::guest_affinity_commands()) {
+      auto tried = runtime.exec(container, words);
+      if (tried) return tried;
+      if (printed.error().code == ErrorCode::kNotFound) printed = std::move(tried);
+    }
+    return printed;
+  }
+
   selftest::Dependencies dependencies(selftest::Launcher& launcher) {
     return {
         .reader = reader_,
@@ -190,6 +206,7 @@ class Selftest {
               const bool post = std::string_view(method) == "POST";
               return post ? daemon_.post(target) : daemon_.get(target);
             },
+        .run_inside = [this](const std::string& container) { return run_inside(container); },
         .clock = clock_,
         .pause = [this](std::chrono::milliseconds time) { return signals_.pause(time); },
         .occupy = [](const policy::CpuSet& cpus) { return std::make_shared<selftest::Load>(cpus); },

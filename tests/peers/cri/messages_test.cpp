@@ -93,6 +93,18 @@ TEST_CASE("the runtime's id of what it made is required") {
   CHECK_FALSE(parse_id("\x0a\x05id"));
 }
 
+TEST_CASE("a program in a container is given its words, and what it printed comes back") {
+  using namespace std::string_view_literals;
+  CHECK(encode_exec("c", {"cat", "/f"}, std::chrono::seconds(7)) ==
+        "\x0a\x01"
+        "c\x12\x03"
+        "cat\x12\x02/f\x18\x07");
+  CHECK(*parse_ended("\x0a\x03out\x12\x01"
+                     "e\x18\x02") == Ended{2, "out", "e"});
+  CHECK(*parse_ended("") == Ended{});
+  CHECK_FALSE(parse_ended("\x0a\x09out"));
+}
+
 TEST_CASE("a container's CPUs are those of its OCI spec") {
   const auto found = parse_container_resources(
       tests::container_status(R"({"cpus":"2-3","quota":200000,"period":100000,"shares":2048})"));

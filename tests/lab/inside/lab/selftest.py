@@ -29,7 +29,7 @@ def expect_success(report: dict, assigner: str = "kubelet") -> None:
     """Checks what a report of success must say, and that nothing is recorded as left. `assigner`: the witness of who owns which CPUs."""
     check.true(f"the verdict is {report['verdict']}", report["verdict"] in ("kept", "degraded"))
     findings = [each for step in report["steps"] for each in step["findings"]]
-    check.equal("witnesses", {each["by"] for each in findings}, {assigner, "kernel", "daemon"})
+    check.equal("witnesses", {each["by"] for each in findings}, {assigner, "kernel", "guest", "daemon"})
     check.equal("broken findings", [each["text"] for each in findings if each["level"] == "broken"], [])
     check.equal("the record is left", _RECORD.exists(), False)
 

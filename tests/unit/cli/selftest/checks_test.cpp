@@ -19,7 +19,7 @@ Assignments assigned() { return {cpus("0-1,4-7"), {{"u", "app", cpus("2-3")}}}; 
 Reading right() {
   Reading reading;
   reading.sandbox = "s";
-  reading.containers = {"app"};
+  reading.containers = {{"app", "c"}};
   reading.own = {{10, "vCPU", cpus("0-1,4-7")},
                  {11, "vCPU", cpus("2")},
                  {12, "vCPU", cpus("3")},

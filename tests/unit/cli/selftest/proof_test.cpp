@@ -67,6 +67,7 @@ struct Scene {
   std::vector<std::string> occupied;
   std::vector<std::string> posts;
   bool released = false;
+  std::string guest_cpus = "1-2";            ///< of the container; empty: its image has no program
   std::chrono::nanoseconds ran{}, waited{};  ///< of each thread
 
   void run_manifests() {
@@ -112,11 +113,20 @@ struct Scene {
         .reader = reader,
         .launcher = launcher,
         .call = [this](const char* method, const char* target) { return call(method, target); },
+        .run_inside = [this](const std::string& container) { return run_inside(container); },
         .clock = clock,
         .pause = [this](std::chrono::milliseconds time) { return pause(time); },
         .occupy = [this](const policy::CpuSet& cpus) { return occupy(cpus); },
         .announce = [](const std::string&) {}};
     return {dependencies, std::chrono::seconds(60), report};
+  }
+
+  base::Result<std::string> run_inside(const std::string& container) const {
+    if (container != std::string(64, 'b') || guest_cpus.empty()) {
+      return base::fail(base::ErrorCode::kConflict, "no such program");
+    }
+    return "Cpus_allowed_list:\t" + guest_cpus +
+           "\nprocessor: 0\napicid: 0\nprocessor: 1\napicid: 1\nprocessor: 2\napicid: 2\n";
   }
 
   /// Remembers which CPUs are busy until the handle is destroyed.
@@ -141,7 +151,35 @@ TEST_CASE("self-test: kept, and nothing is left") {
   scene.run();
   CHECK(scene.report.reason.empty());
   CHECK(scene.report.verdict == Verdict::kKept);
-  CHECK(scene.report.steps.size() == 7);
+  CHECK(scene.report.steps.size() == 8);
+  CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test: the guest decides where it can be looked at") {
+  Scene scene;
+  const auto guests = [&scene] {
+    const auto is_guests = [](const Step& step) {
+      return step.text == "the guest confines the container";
+    };
+    return std::ranges::find_if(scene.report.steps, is_guests)->findings.front().text;
+  };
+  SECTION("held on the floating vCPU, for good") {
+    scene.guest_cpus = "0";
+    scene.run();
+    CHECK(scene.report.verdict == Verdict::kViolated);
+    CHECK(scene.report.reason == guests());
+  }
+  SECTION("allowed on every vCPU") {
+    scene.guest_cpus = "0-2";
+    scene.run();
+    CHECK(scene.report.verdict == Verdict::kDegraded);
+  }
+  SECTION("an image without a program changes nothing") {
+    scene.guest_cpus.clear();
+    scene.run();
+    CHECK(scene.report.verdict == Verdict::kKept);
+    CHECK(guests() == "its processes were not seen: no such program");
+  }
   CHECK(scene.is_clean());
 }
 

@@ -28,10 +28,12 @@ TEST_CASE("self-test, reader: the threads of a VM, and those of other pods") {
   Reader reader = node.reader();
   const Reading reading = reader.read("uid-vm");
   CHECK(reading.sandbox == std::string(64, 'a'));
-  CHECK(reading.containers == std::set<std::string>{"app"});
+  CHECK(reading.containers == std::map<std::string, std::string>{{"app", std::string(64, 'b')}});
   CHECK(part_of(reading.own, 90) == "shim 0-1,4-7");
   CHECK(part_of(reading.own, 100) == "VMM 0-1,4-7");
   CHECK(part_of(reading.own, 102) == "vCPU 2");
+  const auto vcpu = std::ranges::find(reading.own, 102, &ThreadSeen::tid);
+  CHECK(vcpu->apic_id == 1);
   CHECK(part_of(reading.others, 201) == "container app 0-1,4-7");
   CHECK(part_of(reading.others, 200) == "not seen");  // kubelet assigns a pause process no CPUs
   CHECK(reading.own.size() == 5);
@@ -45,7 +47,7 @@ TEST_CASE("self-test, reader: containers of containerd 2, whose shim only the sa
   node.forget_containers_shims();
   Reader reader = node.reader();
   const Reading reading = reader.read("uid-vm");
-  CHECK(reading.containers == std::set<std::string>{"app"});
+  CHECK(reading.containers == std::map<std::string, std::string>{{"app", std::string(64, 'b')}});
   CHECK(part_of(reading.others, 201) == "container app 0-1,4-7");
 }
 
