@@ -15,8 +15,9 @@ class DaemonFiles {
   std::string path(const char* name) const { return (dir_.path() / name).string(); }
 
   /// Starts `program`, the daemon, with these lines of [affinity] for its sources.
-  std::vector<std::string> command(const std::string& program, const std::string& sources) const {
-    dir_.write("affinity.toml", "[affinity]\nlog_level = \"warning\"\n" + sources);
+  std::vector<std::string> command(const std::string& program, const std::string& sources,
+                                   const std::string& log_level = "warning") const {
+    dir_.write("affinity.toml", "[affinity]\nlog_level = \"" + log_level + "\"\n" + sources);
     return {program,       "--config",       path("affinity.toml"),
             "--socket",    path("api.sock"), "--state-dir",
             path("state"), "--run",          dir_.path().string()};

@@ -8,38 +8,19 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/files.hpp"
 #include "tests/bench/api.hpp"
 #include "tests/bench/child.hpp"
 #include "tests/bench/daemon_files.hpp"
+#include "tests/bench/process_times.hpp"
 
 namespace {
 
 constexpr int kThreads = 10;  // of a sandbox; one of them the main thread
-
-/// The first number of a file of /proc behind `label`.
-double number_in(const std::string& path, const std::string& label) {
-  const auto text = ka::base::read_file(path);
-  const std::size_t at = text ? text->find(label) : std::string::npos;
-  if (at == std::string::npos) std::exit(1);
-  return std::strtod(text->c_str() + at + label.size(), nullptr);
-}
-
-/// Nanoseconds on a CPU (Documentation/scheduler/sched-stats.rst), of all threads.
-double cpu_time(int pid) {
-  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-  double sum = 0;
-  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-    sum += number_in(task.path() / "schedstat", "");
-  }
-  return sum;
-}
 
 void add_sandbox(const ka::bench::Api& api, int number, int pid) {
   const std::string target = "/v1/sandboxes/s" + std::to_string(number);
@@ -76,12 +57,13 @@ int main(int argc, char** argv) {
     add_sandbox(api, i, vmms.back()->pid());
   }
   std::this_thread::sleep_for(std::chrono::seconds(5));  // the looks that follow an event
-  const double before = cpu_time(daemon.pid());
+  const double before = ka::bench::cpu_time(daemon.pid());
   std::this_thread::sleep_for(std::chrono::seconds(seconds));
-  const double busy = cpu_time(daemon.pid()) - before;
+  const double busy = ka::bench::cpu_time(daemon.pid()) - before;
   const std::string status = "/proc/" + std::to_string(daemon.pid()) + "/status";
   std::printf("%d sandboxes of %d threads\n", sandboxes, kThreads);
-  std::printf("resident memory  %.1f MB (at most 20)\n", number_in(status, "VmRSS:") / 1024);
+  std::printf("resident memory  %.1f MB (at most 20)\n",
+              ka::bench::number_in(status, "VmRSS:") / 1024);
   std::printf("idle             %.3f %% of one CPU over %d s (under 0.1)\n",
               busy / 1e9 / seconds * 100, seconds);
 }
