@@ -163,6 +163,8 @@ Outcome Line::refresh(std::string_view sandbox) {
   Sandbox* found = node_.sandboxes.find(sandbox);
   if (found == nullptr) return {};
   if (map_changed_ || unfinished_.contains(sandbox)) {
+    // It has a new plan now, and finish() would take it for one that is in force.
+    unfinished_.emplace(sandbox);
     return run_and_follow_up({found}, Extent::kNarrow);
   }
   return repair({found});

@@ -131,6 +131,19 @@ TEST_CASE("narrow: a sandbox not affected by a new owner is planned at the end")
   CHECK(scene.cpus(110) == "0-1");
 }
 
+TEST_CASE("narrow: a sandbox that was refreshed between the halves gets what others left") {
+  LineScene scene;
+  scene.boot_two(1, "s1", "s2");
+  REQUIRE(scene.container("s2", "c", {0, 1, 2}, false));
+  scene.line().handle({container("runc", "c", {2}, true)});
+  REQUIRE(scene.cpus(210) == "0-1");
+  scene.line().narrow({container("runc", "c", {6}, true)}, 50ms);
+  scene.line().refresh("s2");  // no second half was due to it
+  CHECK(scene.cpus(210) == "0-1");
+  scene.line().finish("runc");
+  CHECK(scene.cpus(210) == "0-2");
+}
+
 TEST_CASE("narrow: an unfinished event is finished by the drift check, and saved") {
   LineScene scene;
   scene.boot_vm(100, 2);
