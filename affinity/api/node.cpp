@@ -8,6 +8,7 @@
 #include "affinity/api/encode.hpp"
 #include "affinity/api/owner.hpp"
 #include "affinity/api/quiet.hpp"
+#include "affinity/api/tuned.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/topology.hpp"
 #include "affinity/line/node.hpp"
@@ -108,6 +109,7 @@ json::object node_to_json(const line::Node& node, const line::CpuInterruptions& 
           {"start", start_to_json(node)},
           {"cpus", std::move(cpus)},
           {"pods", quiet_pods_to_json(node)},
+          {"tuned", tuned_to_json(node)},
           {"quiet", quiet_to_json(node.board.quiet())},
           {"interruptions", interruptions_to_json(node, interruptions, {})},
           {"topology", documents::to_json(topology)}};

@@ -21,6 +21,7 @@
 #include "affinity/api/quiet.hpp"
 #include "affinity/api/requests.hpp"
 #include "affinity/api/trial.hpp"
+#include "affinity/api/tuned.hpp"
 #include "affinity/line/line.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/line/requests.hpp"
@@ -231,6 +232,7 @@ Response Router::list(const Call&) {
                   ",\"sources\":" + serialize(sources_to_json(line_.node().board)) +
                   ",\"contests\":" + serialize(contests_to_json(line_.node())) +
                   ",\"pods\":" + serialize(quiet_pods_to_json(line_.node())) +
+                  ",\"tuned\":" + serialize(tuned_to_json(line_.node())) +
                   ",\"start\":" + serialize(start_to_json(line_.node())) + "}\n"};
 }
 

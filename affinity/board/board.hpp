@@ -16,6 +16,7 @@
 #include "affinity/board/counters.hpp"
 #include "affinity/board/feed.hpp"
 #include "affinity/board/partition_view.hpp"
+#include "affinity/board/power_view.hpp"
 #include "affinity/board/rdt_view.hpp"
 #include "affinity/board/trespasses.hpp"
 #include "affinity/board/views.hpp"
@@ -82,6 +83,10 @@ class Board {
     return found == partitions_.end() ? nullptr : &found->second;
   }
 
+  /// What pods' requests of their CPUs' power have come to.
+  void set_power(PowerView view) { power_ = std::move(view); }
+  const PowerView& power() const { return power_; }
+
   /// What RDT classes have come to.
   void set_rdt(RdtView view) { rdt_ = std::move(view); }
   const RdtView& rdt() const { return rdt_; }
@@ -106,6 +111,7 @@ class Board {
   std::map<std::string, Entry, std::less<>> sandboxes_;
   QuietView quiet_;
   PartitionViews partitions_;
+  PowerView power_;
   RdtView rdt_;
 };
 

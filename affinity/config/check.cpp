@@ -25,7 +25,8 @@ using Path = std::vector<std::string>;
 
 /// What a pod may set by an annotation.
 std::vector<std::string_view> annotations() {
-  std::vector<std::string_view> names{"environment", kDomainAnnotation, policy::kGradeKey};
+  std::vector<std::string_view> names{"environment", kDomainAnnotation, policy::kGradeKey,
+                                      policy::kTuningKey};
   for (const policy::ClassKindInfo& kind : policy::kClassKinds) names.push_back(kind.name);
   return names;
 }

@@ -116,6 +116,7 @@ Config make_config(const Entries& entries) {
     config.by_handler[path[1]] = make_settings(Values(entries, path[1]), config);
   }
   config.quiet.by_annotation = config.allows(policy::kGradeKey);
+  config.quiet.tuning_by_annotation = config.allows(policy::kTuningKey);
   config.classes = make_classes(entries);
   for (const policy::ClassKindInfo& kind : policy::kClassKinds) {
     if (config.allows(kind.name)) config.classes.by_annotation.insert(kind.kind);

@@ -152,6 +152,18 @@ inline constexpr Key kKeys[] = {
      },
      "Grades that pods may request by annotation kata-affinity.io/grade, where allow_annotations "
      "lists grade."},
+    {"allow_crio_annotations", Type::kWords, "",
+     "cpu-load-balancing.crio.io irq-load-balancing.crio.io cpu-c-states.crio.io "
+     "cpu-freq-governor.crio.io",
+     Reload::kApplied,
+     [](Settings& settings, const std::vector<std::string>& words) {
+       for (const policy::TuningKindInfo& info : policy::kTuningKinds) {
+         if (std::ranges::count(words, info.annotation) > 0)
+           settings.allow_tuning.insert(info.kind);
+       }
+     },
+     "CRI-O's annotations that have an effect here for containers with CPUs of their own, where "
+     "allow_annotations lists crio; requires kata-affinity-helper."},
     {"quiet_namespaces", Type::kNamespaces, "", "", Reload::kApplied,
      [](Config& config, const std::vector<std::string>& words) {
        config.quiet.namespaces = {words.begin(), words.end()};
@@ -247,7 +259,7 @@ inline constexpr Key kKeys[] = {
      "true: also write pins to the domain's persistent configuration."},
     {"allow_annotations", Type::kNames, "", "", Reload::kApplied, &Config::allow_annotations,
      "Keys that pods may set by annotation kata-affinity.io/KEY: environment, libvirt_domain, "
-     "grade. "
+     "grade. crio: those of CRI-O that allow_crio_annotations lists. "
      "Resource classes that they may choose: scheduling-class, blockioclass, rdtclass."},
     {"drift_check", Type::kSeconds, "10", "", Reload::kApplied, &Config::drift_check,
      "Seconds between checks for masks that another program changed."},

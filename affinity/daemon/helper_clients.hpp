@@ -8,6 +8,7 @@
 
 #include "affinity/line/line.hpp"
 #include "affinity/partitions/partitions.hpp"
+#include "affinity/power/power.hpp"
 #include "affinity/quiet/quiet.hpp"
 #include "affinity/rdt/rdt.hpp"
 #include "base/clock.hpp"
@@ -22,22 +23,26 @@ class HelperClients {
       : quiet_(io, clock, line.node(), {socket, run}),
         partitions_(io, clock, line.node(), {socket, run},
                     [&line](const std::string& sandbox) { line.refresh(sandbox); }),
+        power_(io, clock, line.node(), {socket, run}),
         rdt_(io, clock, line.node(), {socket, run}) {}
 
   void start() {
     quiet_.start();
     partitions_.start();
+    power_.start();
     rdt_.start();
   }
   void refresh() {
     quiet_.refresh();
     partitions_.refresh();
+    power_.refresh();
     rdt_.refresh();
   }
 
  private:
   quiet::Quiet quiet_;
   partitions::Partitions partitions_;
+  power::Power power_;
   rdt::Rdt rdt_;
 };
 

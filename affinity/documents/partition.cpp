@@ -35,9 +35,13 @@ ThreadKey read_thread_at(const json::value& value, const std::string& path,
 json::object to_json(const Partition& partition) {
   json::array vcpus;
   for (const ThreadKey& thread : partition.vcpus) vcpus.push_back(to_json(thread));
-  return {{"vmm", to_json(partition.vmm)},      {"cpus", policy::format_list(partition.cpus)},
-          {"vcpus", std::move(vcpus)},          {"priority", partition.priority},
-          {"full_power", partition.full_power}, {"of_container", partition.of_container}};
+  return {{"vmm", to_json(partition.vmm)},
+          {"cpus", policy::format_list(partition.cpus)},
+          {"vcpus", std::move(vcpus)},
+          {"priority", partition.priority},
+          {"full_power", partition.full_power},
+          {"of_container", partition.of_container},
+          {"unbalanced", partition.is_unbalanced}};
 }
 
 Partition read_partition(base::Fields& fields, base::InputError& errors) {
@@ -59,6 +63,7 @@ Partition read_partition(base::Fields& fields, base::InputError& errors) {
   if (partition.priority > policy::kMostPriority) fields.reject("priority", "is above 49");
   fields.read("full_power", partition.full_power);
   fields.read("of_container", partition.of_container);
+  fields.read("unbalanced", partition.is_unbalanced);
   if (partition.of_container) {
     check_container(partition, fields);
   } else if (partition.vcpus.empty()) {

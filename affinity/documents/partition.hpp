@@ -2,7 +2,7 @@
 // A partition in requests to the helper, and in its records:
 //
 //     {"vmm": THREAD, "cpus": "2-3", "vcpus": [THREAD, ...], "priority": 0,
-//      "full_power": false}
+//      "full_power": false, "of_container": false, "unbalanced": false}
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -6,6 +6,7 @@
 #include <boost/json/fwd.hpp>
 
 #include "base/json/json.hpp"
+#include "policy/facts/cpu_tuning.hpp"
 #include "policy/facts/grade.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/resource_class.hpp"
@@ -13,10 +14,11 @@
 
 namespace ka::documents {
 
-/// The field "annotations": those that ask for resource classes or a grade, and no others.
-void read_annotations(base::Fields& fields, policy::ClassAnnotations& classes,
+/// The field "annotations": those that ask for resource classes, a grade or tuning of CPUs,
+/// and no others.
+void read_annotations(base::Fields& fields, policy::Annotations& annotations,
                       policy::GradeRequest& grade);
-boost::json::object to_json(const policy::ClassAnnotations& classes, policy::GradeRequest grade);
+boost::json::object to_json(const policy::Annotations& annotations, policy::GradeRequest grade);
 
 /// Reads what is known of a pod beside its id into anything that has those fields (a PodSeen, a
 /// PodRecord); what is absent stays as it is. A VMM is named by its number, without a start time.
@@ -31,7 +33,7 @@ void read_pod_fields(base::Fields& fields, Pod& pod) {
   fields.read("qmp_socket", pod.qmp_socket);
   fields.read("agent", pod.agent, base::kMaxName);
   fields.read("domain", pod.domain, base::kMaxName);
-  read_annotations(fields, pod.class_annotations, pod.requested_grade);
+  read_annotations(fields, pod.annotations, pod.requested_grade);
 }
 
 /// What only the shim proxy knows of a pod; itself by its number.

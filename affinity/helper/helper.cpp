@@ -115,7 +115,8 @@ class Helper {
     signals.async_wait([this](auto, int) { io_.stop(); });
     const Verbs verbs{{Service::kPath, service_.verb()},
                       {kRdtPath, rdt_verb(rdt_)},
-                      {PartitionService::kPath, partition_service_.verb()}};
+                      {PartitionService::kPath, partition_service_.verb()},
+                      {PartitionService::kPowerPath, partition_service_.power_verb()}};
     check();
     const http::Server server(
         io_, clock_, listener,
@@ -149,10 +150,11 @@ class Helper {
   }
 
  private:
-  /// Only CPUs that the host is kept off become partitions.
+  /// Beside those that the host is kept off already.
   base::Result<policy::CpuSet> admit_isolated(const policy::CpuSet& cpus) {
-    auto admitted = service_.admit_now(cpus);
-    if (admitted) *admitted &= keeper_.quiet();
+    if (cpus.empty()) return cpus;
+    auto admitted = service_.admit_now(cpus | keeper_.quiet());
+    if (admitted) *admitted &= cpus;
     return admitted;
   }
 

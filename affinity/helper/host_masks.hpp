@@ -43,6 +43,8 @@ class HostMasks {
   virtual ~HostMasks() = default;
 
   virtual std::string_view kind() const = 0;
+  /// Whether they say where interrupts go.
+  virtual bool is_of_interrupts() const { return false; }
   /// Whether one that would have no CPU left may get others.
   virtual bool moves_elsewhere() const { return false; }
   /// The kind whose only mask new ones of this kind are born with; empty: there is none.

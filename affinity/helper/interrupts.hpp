@@ -15,6 +15,7 @@ class Interrupts final : public HostMasks {
   explicit Interrupts(const Roots& roots) : roots_(roots) {}
 
   std::string_view kind() const override { return "interrupt"; }
+  bool is_of_interrupts() const override { return true; }
   bool moves_elsewhere() const override { return true; }
   std::string_view born_by() const override { return kNewInterrupts; }
   base::Result<std::vector<HostMask>> read() const override;
@@ -30,6 +31,7 @@ class NewInterrupts final : public HostMasks {
   explicit NewInterrupts(const Roots& roots) : file_(roots.proc / "irq/default_smp_affinity") {}
 
   std::string_view kind() const override { return kNewInterrupts; }
+  bool is_of_interrupts() const override { return true; }
   bool moves_elsewhere() const override { return true; }
   base::Result<std::vector<HostMask>> read() const override;
   base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const override;

@@ -14,6 +14,7 @@ class Irqbalance final : public HostMasks {
   explicit Irqbalance(const Roots& roots) : roots_(roots) {}
 
   std::string_view kind() const override { return "irqbalance"; }
+  bool is_of_interrupts() const override { return true; }
   base::Result<std::vector<HostMask>> read() const override;
   base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const override;
 

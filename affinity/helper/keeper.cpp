@@ -38,14 +38,21 @@ void Keeper::adopt() {
              {{"file", file_.path().string()}, {"reason", records.error().message}});
 }
 
-void Keeper::keep_off(const CpuSet& quiet, const CpuSet& kept) {
+void Keeper::keep_off(const CpuSet& quiet, const CpuSet& kept, const CpuSet& interrupts) {
   if (!state_.problem.empty()) return;
   if (quiet != records_.quiet) {
     log_.info(quiet.empty() ? "the host may use all CPUs again" : "the host is kept off CPUs",
               {{"cpus", policy::format_list(quiet)}});
     refused_.clear();
   }
+  if (interrupts != records_.interrupts) {
+    log_.info(interrupts.empty() ? "the host's interrupts are kept off no other CPUs"
+                                 : "the host's interrupts are kept off other CPUs, too",
+              {{"cpus", policy::format_list(interrupts)}});
+    refused_.clear();
+  }
   records_.quiet = quiet;
+  records_.interrupts = interrupts;
   kept_ = kept;
   check();
 }
@@ -54,9 +61,13 @@ void Keeper::check() {
   if (!state_.problem.empty()) return;
   is_unfinished_ = false;
   before_ = records_.masks;
-  state_ = {records_.quiet, {}, {}};
+  state_ = {records_.quiet, {}, {}, records_.interrupts};
   for (const auto& kind : kinds_) bring(*kind);
   save();
+}
+
+CpuSet Keeper::avoided_by(const HostMasks& kind) const {
+  return kind.is_of_interrupts() ? records_.quiet | records_.interrupts : records_.quiet;
 }
 
 void Keeper::bring(const HostMasks& kind) {
@@ -98,13 +109,14 @@ void Keeper::record_new(const HostMasks& kind, const std::vector<HostMask>& foun
 
 std::vector<Keeper::Item> Keeper::plan(const HostMasks& kind, std::vector<HostMask> found) {
   const CpuSet instead = kind.moves_elsewhere() ? kept_ : CpuSet{};
+  const CpuSet avoided = avoided_by(kind);
   std::vector<Item> items;
   for (HostMask& mask : found) {
     MaskKey key(kind.kind(), mask.name);
     const auto known = records_.masks.find(key);
     const auto record =
         known == records_.masks.end() ? std::nullopt : std::optional<HostRecord>(known->second);
-    auto planned = policy::plan::plan_host_mask(mask.cpus, record, records_.quiet, instead);
+    auto planned = policy::plan::plan_host_mask(mask.cpus, record, avoided, instead);
     items.push_back({std::move(mask), std::move(key), std::move(planned), false, {}});
   }
   return items;
@@ -191,9 +203,10 @@ void Keeper::drop_records(const std::vector<Item>& items, std::string_view kind)
 
 void Keeper::report(const HostMasks& kind, const std::vector<Item>& items) {
   KindState state{std::string(kind.kind()), static_cast<int>(items.size()), 0, {}, {}};
+  const CpuSet avoided = avoided_by(kind);
   for (const Item& item : items) {
     if (records_.masks.contains(item.key)) ++state.moved;
-    if (!item.mask.cpus.intersects(records_.quiet)) continue;
+    if (!item.mask.cpus.intersects(avoided)) continue;
     state.left.push_back({item.mask.title, item.mask.cpus, why_left(item)});
   }
   state_.kinds.push_back(std::move(state));

@@ -34,7 +34,8 @@ struct KindState {
 struct State {
   policy::CpuSet quiet;
   std::vector<KindState> kinds;
-  std::string problem;  ///< why nothing can be written; empty: nothing is in the way
+  std::string problem;             ///< why nothing can be written; empty: nothing is in the way
+  policy::CpuSet interrupts = {};  ///< as in QuietState
 };
 
 class Keeper {
@@ -45,14 +46,17 @@ class Keeper {
   /// Takes over what an earlier helper recorded. Where that cannot be read, nothing is ever
   /// written: state() says why.
   void adopt();
-  /// From now on the host is kept off these; empty: all is put back.
-  void keep_off(const policy::CpuSet& quiet, const policy::CpuSet& kept);
+  /// From now on the host is kept off these, and its interrupts also off `interrupts`; both empty:
+  /// all is put back.
+  void keep_off(const policy::CpuSet& quiet, const policy::CpuSet& kept,
+                const policy::CpuSet& interrupts = {});
   /// Looks at all masks again.
   void check();
 
   const policy::CpuSet& quiet() const { return records_.quiet; }
+  const policy::CpuSet& interrupts() const { return records_.interrupts; }
   /// Something of ours is there, or is to be: check() is needed.
-  bool holds() const { return !records_.quiet.empty() || !records_.masks.empty(); }
+  bool holds() const { return !records_.empty(); }
   /// Something failed that may succeed soon.
   bool is_unfinished() const { return is_unfinished_; }
   /// Where what was written is recorded.
@@ -70,6 +74,7 @@ class Keeper {
     std::string problem;  ///< of its write
   };
 
+  policy::CpuSet avoided_by(const HostMasks& kind) const;
   void bring(const HostMasks& kind);
   void record_new(const HostMasks& kind, const std::vector<HostMask>& found);
   std::vector<Item> plan(const HostMasks& kind, std::vector<HostMask> found);

@@ -51,6 +51,7 @@ void read_record(const json::value& value, const std::string& path, base::InputE
 
 void MaskRecords::write(json::object& document) const {
   document["quiet"] = format_list(quiet);
+  document["interrupts"] = format_list(interrupts);
   json::array array;
   for (const auto& [key, record] : masks) {
     array.push_back(to_json(key, record, begun.contains(key)));
@@ -62,6 +63,7 @@ MaskRecords MaskRecords::read(base::Fields& fields, base::InputError& errors) {
   MaskRecords records;
   fields.require({"quiet", "masks"});
   fields.read("quiet", records.quiet);
+  fields.read("interrupts", records.interrupts);
   fields.each("masks", [&](const json::value& value, const std::string& path) {
     read_record(value, path, errors, records);
   });

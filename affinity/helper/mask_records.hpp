@@ -25,8 +25,9 @@ struct MaskRecords {
   /// Those of `masks` whose write was begun, and is not known to be done: it may have several
   /// steps.
   std::set<MaskKey> begun;
+  policy::CpuSet interrupts = {};  ///< CPUs that its interrupts alone were kept off
 
-  bool empty() const { return masks.empty() && quiet.empty(); }
+  bool empty() const { return masks.empty() && quiet.empty() && interrupts.empty(); }
   bool operator==(const MaskRecords&) const = default;
 
   void write(boost::json::object& document) const;

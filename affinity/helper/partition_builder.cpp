@@ -115,7 +115,7 @@ Result<void> PartitionBuilder::check_cgroup(const Partition& wanted,
 
 /// Threads are in it before it is a partition: they keep their CPUs all the way.
 Result<void> PartitionBuilder::make(const Partition& wanted, const std::string& cgroup) {
-  if (wanted.of_container) return make_root(wanted, cgroup);
+  if (wanted.of_container) return make_of_container(wanted, cgroup);
   const PartitionCgroup partition(tree_, cgroup);
   const auto is_enabled = partition.is_enabled();
   if (!is_enabled) return unexpected(is_enabled.error());
@@ -135,12 +135,14 @@ Result<void> PartitionBuilder::isolate(const Partition& wanted, const PartitionC
 }
 
 /// Its processes are there already.
-Result<void> PartitionBuilder::make_root(const Partition& wanted, const std::string& cgroup) {
+Result<void> PartitionBuilder::make_of_container(const Partition& wanted,
+                                                 const std::string& cgroup) {
   auto done = record(wanted, cgroup, true);
   if (done) done = add_cpus(cgroup, wanted.cpus);
-  if (!done || is_partition(tree_, cgroup, kRoot, wanted.cpus)) return done;
+  const std::string_view kind = wanted.is_unbalanced ? kIsolated : kRoot;
+  if (!done || is_partition(tree_, cgroup, kind, wanted.cpus)) return done;
   done = remember_masks();
-  return done ? make_partition(tree_, cgroup, kRoot, wanted.cpus) : done;
+  return done ? make_partition(tree_, cgroup, kind, wanted.cpus) : done;
 }
 
 Result<void> PartitionBuilder::remember_masks() {

@@ -36,7 +36,7 @@ class PartitionBuilder {
 
  private:
   base::Result<std::string> find_home(const policy::Partition& wanted) const;
-  base::Result<void> make_root(const policy::Partition& wanted, const std::string& cgroup);
+  base::Result<void> make_of_container(const policy::Partition& wanted, const std::string& cgroup);
   base::Result<void> check_vcpus(const policy::Partition& wanted) const;
   base::Result<void> check_cgroup(const policy::Partition& wanted, const std::string& cgroup) const;
   base::Result<void> record(const policy::Partition& wanted, const std::string& cgroup,

@@ -10,6 +10,7 @@
 
 #include "affinity/documents/partition.hpp"
 #include "affinity/documents/thread.hpp"
+#include "affinity/helper/power_service.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
 
@@ -55,6 +56,29 @@ CpuSet cpus_of(const std::vector<Partition>& partitions) {
   return cpus;
 }
 
+using Reasons = std::vector<std::string>;
+
+/// Why each of these may not be taken; empty: it may. One that may not be must not keep the others
+/// from theirs: where that holds for all together, it is one after the other.
+Result<Reasons> why_not(const PartitionService::Admit& admit, const std::vector<CpuSet>& sets) {
+  const auto in_pool = [](const CpuSet& taken) {
+    return taken.empty() ? "" : policy::format_list(taken) + " is of kubelet's shared pool";
+  };
+  CpuSet all, granted;
+  for (const CpuSet& one : sets) all |= one;
+  const auto together = admit(all);
+  Reasons reasons;
+  for (const CpuSet& one : sets) {
+    const auto admitted = together ? together : admit(granted | one);
+    if (!admitted && admitted.error().code != base::ErrorCode::kInvalid) {
+      return unexpected(admitted.error());
+    }
+    reasons.push_back(admitted ? in_pool(one - *admitted) : admitted.error().message);
+    if (reasons.back().empty()) granted |= one;
+  }
+  return reasons;
+}
+
 }  // namespace
 
 Result<std::vector<Partition>> read_partitions(std::string_view body) {
@@ -85,29 +109,73 @@ Verb PartitionService::verb() {
 Result<std::string> PartitionService::keep(const std::string& body) {
   auto partitions = read_partitions(body);
   if (!partitions) return unexpected(partitions.error());
-  const CpuSet requested = cpus_of(*partitions);
-  const auto admitted = admit_(requested);
-  if (!admitted) return unexpected(admitted.error());
+  if (const auto refused = refuse(*partitions); !refused) return unexpected(refused.error());
   const std::lock_guard lock(mutex_);
-  refuse(*partitions, *admitted);
   keeper_.keep(*std::move(partitions));
   keep_power();
   return text();
 }
 
-/// One that may not be must not keep the others from theirs.
-void PartitionService::refuse(std::vector<Partition>& partitions, const CpuSet& admitted) {
+Result<void> PartitionService::refuse(std::vector<Partition>& partitions) {
+  std::vector<CpuSet> sets;
+  for (const Partition& one : partitions) sets.push_back(one.cpus);
+  const auto reasons = why_not(admit_, sets);
+  if (!reasons) return unexpected(reasons.error());
   refused_.clear();
-  for (const Partition& one : partitions) {
-    const CpuSet taken = one.cpus - admitted;
-    if (taken.empty()) continue;
-    refused_.push_back({one.vmm,
-                        one.cpus,
-                        policy::format_list(taken) +
-                            " is of kubelet's shared pool, or the host is not kept off it",
-                        {}});
+  std::vector<Partition> admitted;
+  for (std::size_t i = 0; i < partitions.size(); ++i) {
+    Partition& one = partitions[i];
+    if ((*reasons)[i].empty()) {
+      admitted.push_back(std::move(one));
+    } else {
+      refused_.push_back({one.vmm, one.cpus, (*reasons)[i], {}});
+    }
   }
-  std::erase_if(partitions, [&](const Partition& one) { return !one.cpus.subset_of(admitted); });
+  partitions = std::move(admitted);
+  return {};
+}
+
+Verb PartitionService::power_verb() {
+  return {.get =
+              [this] {
+                const std::lock_guard lock(mutex_);
+                power_.check();
+                return power_text();
+              },
+          .post = [this](const std::string& body) { return request_power(body); }};
+}
+
+Result<std::string> PartitionService::request_power(const std::string& body) {
+  auto requests = read_power(body);
+  if (!requests) return unexpected(requests.error());
+  if (const auto refused = refuse(*requests); !refused) return unexpected(refused.error());
+  const std::lock_guard lock(mutex_);
+  power_.request(*std::move(requests));
+  return power_text();
+}
+
+Result<void> PartitionService::refuse(policy::PowerRequests& requests) {
+  std::vector<CpuSet> sets;
+  for (const auto& [cpu, request] : requests) sets.push_back({cpu});
+  const auto reasons = why_not(admit_, sets);
+  if (!reasons) return unexpected(reasons.error());
+  unpowered_.clear();
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const int cpu = sets[i].first();
+    if ((*reasons)[i].empty()) continue;
+    unpowered_[cpu] = (*reasons)[i];
+    requests.erase(cpu);
+  }
+  return {};
+}
+
+std::string PartitionService::power_text() const {
+  std::map<int, std::string> problems = unpowered_;
+  for (const auto& [cpu, request] : power_.requested()) {
+    const std::string problem = power_.problem_of({cpu});
+    if (!problem.empty()) problems[cpu] = problem;
+  }
+  return helper::power_text(problems, power_.problem());
 }
 
 /// Of CPUs that have a partition: nobody else's speed is ours to choose.
@@ -138,12 +206,15 @@ std::string PartitionService::text() const {
 /// While that cannot be judged, all stays as it is.
 void PartitionService::check() {
   const auto admitted = admit_(cpus_of(wanted()));
+  auto requests = power_.requested();
+  const bool is_known = refuse(requests).has_value();
   const std::lock_guard lock(mutex_);
   if (admitted) {
     keeper_.restrict_to(*admitted);
   } else {
     keeper_.check();
   }
+  if (is_known && requests != power_.requested()) power_.request(std::move(requests));
   keep_power();
 }
 
@@ -157,6 +228,7 @@ std::string PartitionService::restore() {
   const std::lock_guard lock(mutex_);
   keeper_.keep({});
   power_.keep({});
+  power_.request({});
   return keeper_.state().problem.empty() ? power_.problem() : keeper_.state().problem;
 }
 

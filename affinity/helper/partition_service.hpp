@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verb /v1/partitions: POST {"partitions": [PARTITION, ...]}
-// (affinity/documents/partition.hpp).
+// The verbs /v1/partitions: POST {"partitions": [PARTITION, ...]}
+// (affinity/documents/partition.hpp), and /v1/power, of CPUs with partitions and of others.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -29,7 +30,7 @@ base::Result<std::vector<policy::Partition>> read_partitions(std::string_view bo
 
 class PartitionService {
  public:
-  static constexpr std::string_view kPath = "/v1/partitions";
+  static constexpr std::string_view kPath = "/v1/partitions", kPowerPath = "/v1/power";
   /// Which of these CPUs may be taken from the host: see admit().
   using Admit = std::function<base::Result<policy::CpuSet>(const policy::CpuSet&)>;
 
@@ -39,6 +40,8 @@ class PartitionService {
 
   /// Must not outlive the service.
   Verb verb();
+  /// The verb /v1/power (power_service.hpp).
+  Verb power_verb();
   /// Looks at all again; CPUs that may not be taken any more are given back.
   void check();
   /// A VMM has ended. On any thread: it waits for nothing but another call.
@@ -52,14 +55,18 @@ class PartitionService {
 
  private:
   base::Result<std::string> keep(const std::string& body);
+  base::Result<std::string> request_power(const std::string& body);
   std::vector<policy::Partition> wanted() const;
-  void refuse(std::vector<policy::Partition>& partitions, const policy::CpuSet& admitted);
+  base::Result<void> refuse(std::vector<policy::Partition>& partitions);
+  base::Result<void> refuse(policy::PowerRequests& requests);
   void keep_power();
   std::string text() const;
+  std::string power_text() const;
 
   PartitionKeeper& keeper_;
   PowerKeeper& power_;
-  std::vector<PartitionState> refused_;  ///< of the last request: their CPUs may not be taken
+  std::vector<PartitionState> refused_;   ///< of the last request: their CPUs may not be taken
+  std::map<int, std::string> unpowered_;  ///< the same of /v1/power, by CPU
   Admit admit_;
   mutable std::mutex mutex_;  ///< of the keepers
 };

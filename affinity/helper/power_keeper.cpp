@@ -15,9 +15,8 @@ using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
 
-/// "No latency is tolerated": the CPU polls while it idles. 0 would mean "any is".
-constexpr const char* kNoLatency = "n/a";
-constexpr const char* kPerformance = "performance";
+using policy::PowerRequest;
+using policy::PowerRequests;
 
 bool has_word(std::string_view text, std::string_view word) {
   return std::ranges::count(base::split(text, ' '), word) > 0;
@@ -49,23 +48,43 @@ void PowerKeeper::adopt() {
     return;
   }
   records_ = *std::move(records);
-  for (const auto& [key, record] : records_.values) wanted_.add(key.first);
+  for (const auto& [key, record] : records_.values) {
+    if (!records_.requested.contains(key.first)) full_.add(key.first);
+  }
 }
 
 void PowerKeeper::keep(const CpuSet& cpus) {
-  wanted_ = cpus;
+  full_ = cpus;
   check();
+}
+
+void PowerKeeper::request(PowerRequests requests) {
+  records_.requested = std::move(requests);
+  check();
+}
+
+PowerRequests PowerKeeper::requests() const {
+  PowerRequests requests = records_.requested;
+  for (const int cpu : full_) {
+    PowerRequest& request = requests.try_emplace(cpu, policy::full_power()).first->second;
+    if (request.latency.empty()) request.latency = policy::full_power().latency;
+    if (!request.governor.empty()) continue;
+    request.governor = policy::full_power().governor;
+    request.is_required = false;
+  }
+  return requests;
 }
 
 void PowerKeeper::check() {
   problems_.clear();
-  for (const int cpu : wanted_) {
+  wanted_ = requests();
+  for (const auto& [cpu, request] : wanted_) {
     if (!damage_.empty()) problems_[cpu] = damage_;
   }
   if (!damage_.empty()) return;
   put_back();
-  for (const int cpu : wanted_) {
-    const auto done = bring(cpu);
+  for (const auto& [cpu, request] : wanted_) {
+    const auto done = bring(cpu, request);
     if (!done) problems_[cpu] = "CPU " + std::to_string(cpu) + ": " + done.error().message;
   }
   save();
@@ -73,7 +92,12 @@ void PowerKeeper::check() {
 
 void PowerKeeper::put_back() {
   std::erase_if(records_.values, [this](const auto& entry) {
-    return !wanted_.contains(entry.first.first) && put_back(entry.first, entry.second);
+    const auto& [cpu, setting] = entry.first;
+    const auto request = wanted_.find(cpu);
+    const bool is_wanted = request != wanted_.end() &&
+                           !(setting == PowerSetting::kLatency ? request->second.latency.empty()
+                                                               : request->second.governor.empty());
+    return !is_wanted && put_back(entry.first, entry.second);
   });
 }
 
@@ -87,19 +111,36 @@ bool PowerKeeper::put_back(const Key& key, const PowerRecord& record) {
   return done || is_gone(done.error());
 }
 
-/// A driver that has no such governor may have a preference instead.
-Result<void> PowerKeeper::bring(int cpu) {
-  auto done = bring({cpu, PowerSetting::kLatency}, kNoLatency);
-  if (!done) return done;
-  for (const PowerSetting setting : {PowerSetting::kGovernor, PowerSetting::kPreference}) {
-    const auto value = full_speed(cpu, setting);
-    if (!value && is_gone(value.error())) continue;
-    if (!value) return unexpected(value.error());
-    if (done = check_shared(cpu); !done) return done;
-    return setting == PowerSetting::kGovernor ? bring_governor(cpu, *value)
-                                              : bring({cpu, setting}, *value);
+/// How fast it wakes up and how fast it runs are apart: one that cannot be had is no reason to go
+/// without the other.
+Result<void> PowerKeeper::bring(int cpu, const PowerRequest& request) {
+  auto latency = request.latency.empty() ? Result<void>() : bring_latency(cpu, request);
+  auto frequency = request.governor.empty() ? Result<void>() : bring_frequency(cpu, request);
+  return latency ? frequency : latency;
+}
+
+Result<void> PowerKeeper::bring_latency(int cpu, const PowerRequest& request) {
+  const auto file = power_file(PowerSetting::kLatency);
+  if (request.is_required && is_gone(power_.read(cpu, file))) {
+    return base::fail(ErrorCode::kUnavailable, "it has no " + std::string(file));
   }
-  return {};
+  return bring({cpu, PowerSetting::kLatency}, request.latency);
+}
+
+/// A driver that has no governor "performance" may have such a preference instead.
+Result<void> PowerKeeper::bring_frequency(int cpu, const PowerRequest& request) {
+  for (const PowerSetting setting : {PowerSetting::kGovernor, PowerSetting::kPreference}) {
+    const bool is_governor = setting == PowerSetting::kGovernor;
+    if (!is_governor && request.governor != policy::full_power().governor) break;
+    const auto offered = check_offered(cpu, setting, request.governor);
+    if (is_gone(offered)) continue;
+    if (!offered) return offered;
+    if (auto done = check_shared(cpu, request.governor); !done) return done;
+    return is_governor ? bring_governor(cpu, request.governor)
+                       : bring({cpu, setting}, request.governor);
+  }
+  if (!request.is_required) return {};
+  return base::fail(ErrorCode::kUnavailable, "it has no governor " + request.governor);
 }
 
 /// A driver with a preference may change it with the governor, to the same, and not change it back.
@@ -122,27 +163,43 @@ Result<void> PowerKeeper::bring_governor(int cpu, const std::string& value) {
 }
 
 /// kGone: it cannot have it.
-Result<std::string> PowerKeeper::full_speed(int cpu, PowerSetting setting) const {
+Result<void> PowerKeeper::check_offered(int cpu, PowerSetting setting,
+                                        const std::string& value) const {
   const auto offered = power_.read(cpu, setting == PowerSetting::kGovernor
                                             ? "cpufreq/scaling_available_governors"
                                             : "cpufreq/energy_performance_available_preferences");
   if (!offered) return unexpected(offered.error());
-  if (has_word(*offered, kPerformance)) return kPerformance;
+  if (has_word(*offered, value)) return {};
   return base::fail(ErrorCode::kGone, "it is not offered");
 }
 
 /// CPUs of one cpufreq policy have their frequency together.
-Result<void> PowerKeeper::check_shared(int cpu) const {
+Result<void> PowerKeeper::check_shared(int cpu, const std::string& governor) const {
   const auto text = power_.read(cpu, "cpufreq/affected_cpus");
-  const CpuSet others = text ? parse_numbers(*text) - wanted_ : CpuSet{};
+  CpuSet others = text ? parse_numbers(*text) : CpuSet{};
+  for (const auto& [same, request] : wanted_) {
+    if (request.governor == governor) others.remove(same);
+  }
   if (others.empty()) return {};
   return base::fail(ErrorCode::kConflict, "it shares its frequency with CPU " +
                                               policy::format_list(others) +
-                                              ", which is not at full power");
+                                              ", which is not to have the same governor");
+}
+
+/// Another value of ours goes before this one comes: what others had stays on record.
+Result<void> PowerKeeper::drop_other(const Key& key, const std::string& value) {
+  const auto known = records_.values.find(key);
+  if (known == records_.values.end() || known->second.ours == value) return {};
+  if (!put_back(key, known->second)) {
+    return base::fail(ErrorCode::kTransient, "what it had cannot be put back");
+  }
+  records_.values.erase(known);
+  return {};
 }
 
 /// What others have is on disk before it is changed. A file that is not there needs nothing.
 Result<void> PowerKeeper::bring(const Key& key, const std::string& value) {
+  if (auto dropped = drop_other(key, value); !dropped) return dropped;
   const auto file = power_file(key.second);
   const auto now = power_.read(key.first, file);
   if (!now && is_gone(now.error())) return {};

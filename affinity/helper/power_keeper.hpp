@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps CPUs at full power: they wake up without delay and run at full frequency, as far as the
-// machine lets anybody say so.
+// Keeps CPUs at full power, or at what pods request: how fast they wake up, and who chooses their
+// frequency, as far as the machine lets anybody say so.
 #pragma once
 
 #include <map>
@@ -13,6 +13,7 @@
 #include "base/log/log.hpp"
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
+#include "policy/facts/power.hpp"
 
 namespace ka::helper {
 
@@ -24,36 +25,45 @@ class PowerKeeper {
   /// Takes over what an earlier helper recorded. Where that cannot be read, nothing is ever
   /// written.
   void adopt();
-  /// From now on these CPUs are at full power, and no others; empty: all is put back.
+  /// From now on these CPUs are at full power, beside those with a request of their own.
   void keep(const policy::CpuSet& cpus);
+  /// From now on these CPUs have what is requested, which comes before full power. What is in
+  /// neither is put back.
+  void request(policy::PowerRequests requests);
   /// Reads all again, and repairs it.
   void check();
 
-  bool holds() const { return !wanted_.empty() || !records_.empty(); }
+  bool holds() const { return !full_.empty() || !records_.empty(); }
   const std::filesystem::path& file() const { return file_.path(); }
   /// Why nothing can be written; empty: it can.
   const std::string& problem() const { return damage_; }
-  /// Why some of these are not at full power, as the last check() found it; empty: they are.
+  /// Why some of these are not as wanted, as the last check() found it; empty: they are.
   std::string problem_of(const policy::CpuSet& cpus) const;
+  const policy::PowerRequests& requested() const { return records_.requested; }
 
  private:
   using Key = std::pair<int, PowerSetting>;
 
+  policy::PowerRequests requests() const;
   void put_back();
   bool put_back(const Key& key, const PowerRecord& record);
-  base::Result<void> bring(int cpu);
+  base::Result<void> bring(int cpu, const policy::PowerRequest& request);
+  base::Result<void> bring_latency(int cpu, const policy::PowerRequest& request);
+  base::Result<void> bring_frequency(int cpu, const policy::PowerRequest& request);
   base::Result<void> bring(const Key& key, const std::string& value);
+  base::Result<void> drop_other(const Key& key, const std::string& value);
   base::Result<void> bring_governor(int cpu, const std::string& value);
-  base::Result<std::string> full_speed(int cpu, PowerSetting setting) const;
-  base::Result<void> check_shared(int cpu) const;
+  base::Result<void> check_offered(int cpu, PowerSetting setting, const std::string& value) const;
+  base::Result<void> check_shared(int cpu, const std::string& governor) const;
   bool save();
 
   const CpuPower& power_;
   RecordFile<PowerRecords> file_;
   const log::Log& log_;
-  policy::CpuSet wanted_;
+  policy::CpuSet full_;  ///< at full power
   PowerRecords records_;
-  std::string damage_;  ///< why what an earlier helper changed is not known; empty: it is
+  policy::PowerRequests wanted_;  ///< of both, as of the last check()
+  std::string damage_;            ///< why what an earlier helper changed is not known; empty: it is
   std::map<int, std::string> problems_;  ///< by CPU
 };
 

@@ -37,6 +37,20 @@ void read_value(const json::value& value, const std::string& path, base::InputEr
   records.values[{cpu, setting}] = std::move(record);
 }
 
+void read_request(const json::value& value, const std::string& path, base::InputError& errors,
+                  policy::PowerRequests& requests) {
+  int cpu = 0;
+  policy::PowerRequest request{.latency = {}, .governor = {}, .is_required = true};
+  base::Fields fields(value, path, errors);
+  fields.require({"cpu", "latency", "governor"});
+  fields.read("cpu", cpu);
+  if (cpu >= policy::kMaxIds) fields.reject("cpu", "is too large");
+  fields.read("latency", request.latency);
+  fields.read("governor", request.governor);
+  fields.finish();
+  requests[cpu] = std::move(request);
+}
+
 }  // namespace
 
 void PowerRecords::write(json::object& document) const {
@@ -48,6 +62,12 @@ void PowerRecords::write(json::object& document) const {
                      {"ours", record.ours}});
   }
   document["values"] = std::move(array);
+  json::array requests;
+  for (const auto& [cpu, request] : requested) {
+    requests.push_back(
+        {{"cpu", cpu}, {"latency", request.latency}, {"governor", request.governor}});
+  }
+  document["requested"] = std::move(requests);
 }
 
 PowerRecords PowerRecords::read(base::Fields& fields, base::InputError& errors) {
@@ -55,6 +75,9 @@ PowerRecords PowerRecords::read(base::Fields& fields, base::InputError& errors) 
   fields.require({"values"});
   fields.each("values", [&](const json::value& value, const std::string& path) {
     read_value(value, path, errors, records);
+  });
+  fields.each("requested", [&](const json::value& value, const std::string& path) {
+    read_request(value, path, errors, records.requested);
   });
   return records;
 }

@@ -9,6 +9,7 @@
 
 #include "affinity/helper/cpu_power.hpp"
 #include "base/json/json.hpp"
+#include "policy/facts/power.hpp"
 
 namespace ka::helper {
 
@@ -23,8 +24,9 @@ struct PowerRecords {
   static constexpr const char* kFile = "power.json";
 
   std::map<std::pair<int, PowerSetting>, PowerRecord> values;  ///< by CPU
+  policy::PowerRequests requested;  ///< by pods, beside those of partitions
 
-  bool empty() const { return values.empty(); }
+  bool empty() const { return values.empty() && requested.empty(); }
   bool operator==(const PowerRecords&) const = default;
 
   void write(boost::json::object& document) const;

@@ -15,6 +15,7 @@ namespace {
 namespace json = boost::json;
 using base::Result;
 using policy::CpuSet;
+using policy::QuietRequest;
 
 constexpr std::size_t kMostLeft = 64;
 
@@ -32,17 +33,18 @@ json::object to_json(const KindState& kind) {
           {"problem", kind.problem}};
 }
 
-Result<CpuSet> read_cpus(const std::string& body) {
+Result<QuietRequest> read_request(const std::string& body) {
   const auto document = base::parse_json(body, "body");
   if (!document) return unexpected(document.error());
   base::InputError errors;
   base::Fields fields(*document, "", errors);
   fields.require({"cpus"});
-  CpuSet cpus;
-  fields.read("cpus", cpus);
+  QuietRequest request;
+  fields.read("cpus", request.cpus);
+  fields.read("interrupts", request.interrupts);
   fields.finish();
   if (!errors.empty()) return unexpected(errors.error());
-  return cpus;
+  return request;
 }
 
 }  // namespace
@@ -50,10 +52,11 @@ Result<CpuSet> read_cpus(const std::string& body) {
 std::string to_text(const State& state) {
   json::array kinds;
   for (const KindState& kind : state.kinds) kinds.push_back(to_json(kind));
-  return json::serialize(json::object{{"cpus", policy::format_list(state.quiet)},
-                                      {"kinds", std::move(kinds)},
-                                      {"problem", state.problem}}) +
-         '\n';
+  json::object document{{"cpus", policy::format_list(state.quiet)},
+                        {"kinds", std::move(kinds)},
+                        {"problem", state.problem}};
+  if (!state.interrupts.empty()) document["interrupts"] = policy::format_list(state.interrupts);
+  return json::serialize(document) + '\n';
 }
 
 Service::Service(Keeper& keeper, policy::Topology machine, Environment environment)
@@ -69,8 +72,8 @@ Verb Service::verb() {
 }
 
 Result<std::string> Service::keep_off(const std::string& body) {
-  const auto cpus = read_cpus(body);
-  const auto done = cpus ? apply(*cpus) : unexpected(cpus.error());
+  const auto request = read_request(body);
+  const auto done = request ? apply(*request) : unexpected(request.error());
   if (!done) return unexpected(done.error());
   return to_text(keeper_.state());
 }
@@ -84,16 +87,23 @@ Result<CpuSet> Service::admit_now(const CpuSet& requested) {
   return limits ? admit(machine_, *limits, requested) : unexpected(limits.error());
 }
 
-Result<void> Service::apply(const CpuSet& requested) {
-  const auto admitted = admit_now(requested);
+Result<void> Service::apply(const QuietRequest& requested) {
+  const auto admitted = admit_now(requested.cpus);
   if (!admitted) return unexpected(admitted.error());
-  keeper_.keep_off(*admitted, machine_.online() - *admitted);
+  const CpuSet interrupts = admitted_interrupts(requested) - *admitted;
+  keeper_.keep_off(*admitted, machine_.online() - *admitted - interrupts, interrupts);
   return {};
+}
+
+/// What may not be must not keep the host on CPUs that it may leave.
+CpuSet Service::admitted_interrupts(const QuietRequest& requested) {
+  const auto admitted = admit_now(requested.cpus | requested.interrupts);
+  return admitted ? *admitted & requested.interrupts : CpuSet{};
 }
 
 /// While that cannot be judged, all stays as it is.
 void Service::check() {
-  if (!apply(keeper_.quiet())) keeper_.check();
+  if (!apply({keeper_.quiet(), keeper_.interrupts()})) keeper_.check();
 }
 
 }  // namespace ka::helper

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verb /v1/quiet: POST {"cpus": "4-7"}.
+// The verb /v1/quiet: POST {"cpus": "4-7"}, with "interrupts": "2-3" for CPUs that only the host's
+// interrupts are kept off.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "affinity/helper/admission.hpp"
 #include "affinity/helper/keeper.hpp"
 #include "affinity/helper/verb.hpp"
+#include "policy/facts/quiet.hpp"
 
 namespace ka::helper {
 
@@ -40,7 +42,8 @@ class Service {
 
  private:
   base::Result<std::string> keep_off(const std::string& body);
-  base::Result<void> apply(const policy::CpuSet& requested);
+  base::Result<void> apply(const policy::QuietRequest& requested);
+  policy::CpuSet admitted_interrupts(const policy::QuietRequest& requested);
 
   Keeper& keeper_;
   policy::Topology machine_;

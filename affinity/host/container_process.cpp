@@ -46,6 +46,14 @@ std::optional<int> first_process(const fs::path& container) {
 
 }  // namespace
 
+std::optional<fs::path> container_directory(const Cgroups& cgroups, const std::string& pod_uid,
+                                            const std::string& container) {
+  for (const fs::path& pod : guaranteed_pod_cgroups(cgroups.mount(), pod_uid)) {
+    if (auto directory = find_container(pod, container)) return directory;
+  }
+  return std::nullopt;
+}
+
 Result<policy::ThreadKey> container_process(const Cgroups& cgroups, const base::ProcFs& proc,
                                             const std::string& pod_uid,
                                             const std::string& container) {

@@ -3,6 +3,8 @@
 // cgroups.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "affinity/host/cgroup.hpp"
@@ -11,6 +13,11 @@
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::host {
+
+/// The cgroup of a container of a Guaranteed pod. Absent: there is none (yet).
+std::optional<std::filesystem::path> container_directory(const Cgroups& cgroups,
+                                                         const std::string& pod_uid,
+                                                         const std::string& container);
 
 /// The process with the lowest number in the cgroup of a container of a Guaranteed pod, or in one
 /// right below it. kNotFound: there is none (yet).

@@ -256,8 +256,8 @@ Outcome Line::release(Sandbox& sandbox) {
 
 Outcome Line::release_all() {
   for (Sandbox* sandbox : node_.sandboxes.all()) sandbox->set_released(true);
-  for (const PlainPodView& view : node_.graded_pods()) {
-    if (!view.grade.is_by_configuration()) set_pod_released(view.pod.id, true);
+  for (const auto& [id, pod] : node_.ledger().pods()) {
+    if (node_.find_treated_pod(id) != nullptr) set_pod_released(id, true);
   }
   node_.board.notify(NotificationKind::kReleased, {},
                      "all threads have the masks they would have without kata-affinity");

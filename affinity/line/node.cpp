@@ -104,11 +104,12 @@ std::vector<PlainPodView> Node::graded_pods() const {
   return pods;
 }
 
-const policy::ledger::PodRecord* Node::find_quiet_pod(std::string_view id) const {
+const policy::ledger::PodRecord* Node::find_treated_pod(std::string_view id) const {
   const policy::ledger::PodRecord* pod = registry.find(id);
-  const bool is_one = pod != nullptr && is_plain(*pod) &&
-                      policy::plan::is_quiet(grade_for(*pod).grade) &&
-                      !own_cpus(*pod, ledger()).empty();
+  if (pod == nullptr || !is_plain(*pod) || own_cpus(*pod, ledger()).empty()) return nullptr;
+  const bool is_one =
+      policy::plan::is_quiet(grade_for(*pod).grade) ||
+      (options.quiet.tuning_by_annotation && policy::requests_tuning(pod->annotations));
   return is_one ? pod : nullptr;
 }
 

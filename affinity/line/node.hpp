@@ -68,8 +68,9 @@ class Node {
   /// Pods without a VM that have CPUs of their own, by id: those whose grade is quiet, or which
   /// request one that they do not get.
   std::vector<PlainPodView> graded_pods() const;
-  /// One of them whose grade is quiet; null: it is none.
-  const policy::ledger::PodRecord* find_quiet_pod(std::string_view id) const;
+  /// A pod without a VM that has CPUs of its own for which something is done: its grade is quiet,
+  /// or it requests tuning of them. Null: it is none.
+  const policy::ledger::PodRecord* find_treated_pod(std::string_view id) const;
 
   const policy::ledger::PodRecord& pod_of(const Sandbox& sandbox) const;
   const policy::plan::Settings& settings_for(const policy::ledger::PodRecord& pod) const;

@@ -25,9 +25,9 @@ policy::plan::ClassPlan planned_classes(const Node& node, const Sandbox& sandbox
   const policy::ledger::PodRecord& pod = node.pod_of(sandbox);
   const std::string& own = node.options.quiet.realtime_rdtclass;
   const bool has_own = !own.empty() && node.grade_for(pod).grade == policy::plan::Grade::kRealtime;
-  if (pod.class_annotations.empty() && !has_own) return {};
+  if (!policy::requests_classes(pod.annotations) && !has_own) return {};
   return policy::plan::plan_classes(
-      *sandbox.plan(), policy::ledger::to_sandbox_facts(pod).containers, pod.class_annotations,
+      *sandbox.plan(), policy::ledger::to_sandbox_facts(pod).containers, pod.annotations,
       node.options.classes, has_own ? own : std::string());
 }
 

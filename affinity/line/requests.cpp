@@ -133,12 +133,12 @@ std::optional<base::Clock::Time> Requests::next_pin_end() const {
 }
 
 Result<Outcome> Requests::reconcile(std::string_view sandbox) {
-  if (node_.find_quiet_pod(sandbox) != nullptr) return line_.reconcile_pod(std::string(sandbox));
+  if (node_.find_treated_pod(sandbox) != nullptr) return line_.reconcile_pod(std::string(sandbox));
   return find(sandbox).transform([this](Sandbox* found) { return line_.reconcile(*found); });
 }
 
 Result<Outcome> Requests::release(std::string_view sandbox) {
-  if (node_.find_quiet_pod(sandbox) != nullptr) return line_.release_pod(std::string(sandbox));
+  if (node_.find_treated_pod(sandbox) != nullptr) return line_.release_pod(std::string(sandbox));
   return find(sandbox).transform([this](Sandbox* found) { return line_.release(*found); });
 }
 

@@ -18,6 +18,7 @@
 #include "affinity/line/planning.hpp"
 #include "affinity/line/sandbox.hpp"
 #include "affinity/line/source_findings.hpp"
+#include "affinity/line/tuned_containers.hpp"
 #include "policy/plan/diff.hpp"
 
 namespace ka::line {
@@ -85,6 +86,7 @@ VerifyReport Verifier::verify() {
   node_.refresh_cgroups();
   for (const auto& [id, sandbox] : node_.sandboxes) check(*sandbox);
   collect_grades(node_.graded_pods(), report_);
+  collect_tuning(node_, report_);
   collect_start(node_.registry.gate(), report_);
   collect_contests(node_.registry.contests(), report_);
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "affinity/host/container_process.hpp"
+#include "affinity/line/plain_pods.hpp"
+#include "affinity/line/tuned_containers.hpp"
 
 namespace ka::partitions {
 namespace {
@@ -46,7 +48,7 @@ CpuSet planned_for_others(const line::SandboxView& view) {
   return cpus;
 }
 
-/// Without vCPUs where there is to be none.
+/// On these CPUs; without vCPUs where there is to be none.
 Partition partition_of(const line::SandboxView& view, const CpuSet& free) {
   const policy::ProcessId vmm = *view.pod.vmm;
   Partition partition;
@@ -61,11 +63,42 @@ Partition partition_of(const line::SandboxView& view, const CpuSet& free) {
   return partition;
 }
 
-void add(const line::Node& node, const std::string& id, const CpuSet& held, Candidates& found) {
+/// Where a pod may have partitions.
+struct Room {
+  CpuSet cpus;
+  CpuSet unbalanced;      ///< of these, those for which its annotations request it
+  bool is_quiet = false;  ///< the host is kept off them, by its grade
+};
+/// By pod.
+using Rooms = std::map<std::string, Room>;
+
+bool is_quiet_now(const line::Node& node, const std::string& id) {
+  const policy::ledger::PodRecord* pod = node.registry.find(id);
+  return pod != nullptr && policy::plan::is_quiet(node.grade_for(*pod).grade);
+}
+
+Rooms rooms_of(const line::Node& node) {
+  Rooms rooms;
+  if (!node.options.quiet.partitions) return rooms;
+  const board::QuietView& quiet = node.board.quiet();
+  for (const auto& [id, obstacle] : quiet.sandboxes) {
+    if (!quiet.state || !may_have_one(obstacle) || !is_quiet_now(node, id)) continue;
+    rooms[id] = {quiet.state->cpus, {}, true};
+  }
+  for (const line::TunedContainer& one : line::tuned_containers(node)) {
+    if (!one.tuned.tuning.is_isolated || one.cpus.empty()) continue;
+    rooms[one.pod].cpus |= one.cpus;
+    rooms[one.pod].unbalanced |= one.cpus;
+  }
+  return rooms;
+}
+
+void add_sandbox(const line::Node& node, const std::string& id, const Room& room,
+                 Candidates& found) {
   const auto view = node.view(id);
-  if (!view || !view->grade || !view->pod.vmm || view->released || view->observed) return;
+  if (!view || !view->pod.vmm || view->released || view->observed) return;
   const CpuSet others = planned_for_others(*view);
-  Partition partition = partition_of(*view, held - others);
+  Partition partition = partition_of(*view, room.cpus - others);
   if (partition.vcpus.empty()) {
     const bool has_dedicated = std::ranges::any_of(view->threads, [&](const auto& thread) {
       return is_dedicated(*view, thread) && thread.wanted.intersects(others);
@@ -74,7 +107,7 @@ void add(const line::Node& node, const std::string& id, const CpuSet& held, Cand
       found.barred[id] = "other threads of the sandbox use its CPUs (housekeeping)";
     return;
   }
-  if (view->grade->wanted == policy::plan::Grade::kRealtime) {
+  if (room.is_quiet && view->grade && view->grade->wanted == policy::plan::Grade::kRealtime) {
     partition.priority = node.options.quiet.realtime_priority;
     partition.full_power = node.options.quiet.realtime_full_power;
   }
@@ -89,11 +122,11 @@ std::optional<policy::ThreadKey> process_of(const line::Node& node, const std::s
   return process ? std::optional(*process) : std::nullopt;
 }
 
-void add_containers(const line::Node& node, const std::string& id, const CpuSet& held,
+void add_containers(const line::Node& node, const std::string& id, const Room& room,
                     Processes& known, Candidates& found) {
-  const policy::ledger::PodRecord* pod = node.find_quiet_pod(id);
-  if (pod == nullptr) return;
-  const CpuSet free = held - node.ledger().contested();
+  const policy::ledger::PodRecord* pod = node.registry.find(id);
+  if (pod == nullptr || !line::is_plain(*pod)) return;
+  const CpuSet free = room.cpus - node.ledger().contested();
   for (const auto& [container, record] : pod->containers) {
     const policy::ContainerFacts& facts = record.facts;
     if (!facts.exclusive || facts.exited || !facts.cpus.subset_of(free)) continue;
@@ -103,7 +136,11 @@ void add_containers(const line::Node& node, const std::string& id, const CpuSet&
                                               : process_of(node, pod->pod_uid, container);
     if (!process) continue;
     known[name] = *process;
-    found.wants[name] = {.vmm = *process, .cpus = facts.cpus, .vcpus = {}, .of_container = true};
+    found.wants[name] = {.vmm = *process,
+                         .cpus = facts.cpus,
+                         .vcpus = {},
+                         .of_container = true,
+                         .is_unbalanced = facts.cpus.subset_of(room.unbalanced)};
   }
 }
 
@@ -111,13 +148,9 @@ void add_containers(const line::Node& node, const std::string& id, const CpuSet&
 
 Candidates candidates_of(const line::Node& node, Processes& known) {
   Candidates found;
-  const board::QuietView& quiet = node.board.quiet();
-  if (quiet.state && node.options.quiet.partitions) {
-    for (const auto& [id, obstacle] : quiet.sandboxes) {
-      if (!may_have_one(obstacle)) continue;
-      add(node, id, quiet.state->cpus, found);
-      add_containers(node, id, quiet.state->cpus, known, found);
-    }
+  for (const auto& [id, room] : rooms_of(node)) {
+    add_sandbox(node, id, room, found);
+    add_containers(node, id, room, known, found);
   }
   std::erase_if(known, [&](const auto& entry) { return !found.wants.contains(entry.first); });
   return found;

@@ -22,7 +22,9 @@ struct Candidates {
 
 /// For the dedicated vCPUs of each quiet sandbox, on CPUs that the host is kept off already and
 /// that no other thread of the sandbox is planned on; and for each exclusive container of a quiet
-/// pod without a VM. Of `known` processes those that are still needed stay, with those found.
+/// pod without a VM. The same for containers whose pods request that the kernel does not balance
+/// their CPUs, whether the host is kept off these or not. Of `known` processes those that are still
+/// needed stay, with those found.
 Candidates candidates_of(const line::Node& node, Processes& known);
 
 /// The sandbox or pod of one of Wants.

@@ -71,8 +71,9 @@ void add_kind(QuietState& state, QuietKind kind, const std::string& path, InputE
 
 }  // namespace
 
-http::Request quiet_request(const policy::CpuSet& cpus) {
-  const json::object body{{"cpus", policy::format_list(cpus)}};
+http::Request quiet_request(const policy::QuietRequest& wanted) {
+  json::object body{{"cpus", policy::format_list(wanted.cpus)}};
+  if (!wanted.interrupts.empty()) body["interrupts"] = policy::format_list(wanted.interrupts);
   return {"POST", "/v1/quiet", json::serialize(body)};
 }
 
@@ -88,6 +89,7 @@ base::Result<QuietState> read_state(std::string_view document) {
     if (wrong.empty()) add_kind(state, read_kind(value, path, wrong), path, wrong);
   });
   read_text(fields, "problem", state.problem, base::kMaxSentence);
+  fields.read("interrupts", state.interrupts);
   fields.finish();
   if (!wrong.empty()) return unexpected(wrong.error());
   return state;

@@ -17,7 +17,7 @@ namespace ka::quiet {
 inline constexpr std::size_t kMaxLeft = 64;
 
 /// POST /v1/quiet: keep the host off these CPUs, and off no others.
-http::Request quiet_request(const policy::CpuSet& cpus);
+http::Request quiet_request(const policy::QuietRequest& wanted);
 
 /// kInvalid, with the path of what is wrong. Names and reasons become printable.
 base::Result<policy::QuietState> read_state(std::string_view document);

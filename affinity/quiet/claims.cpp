@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "affinity/host/cgroup.hpp"
+#include "affinity/line/tuned_containers.hpp"
 
 namespace ka::quiet {
 namespace {
@@ -89,6 +90,9 @@ CpuSet floor_of(const line::Node& node) {
 
 Wants wants_of(const line::Node& node, const CpuSet& held) {
   Wants wants;
+  for (const line::TunedContainer& one : line::tuned_containers(node)) {
+    if (!one.tuned.tuning.has_interrupts) wants.interrupts |= one.cpus;
+  }
   if (!node.has_grades()) return wants;
   for (const std::string& id : node.sandbox_ids()) add_sandbox(node, id, wants);
   add_plain_pods(node, wants);

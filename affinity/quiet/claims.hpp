@@ -19,6 +19,8 @@ using Verdicts = std::map<std::string, std::optional<policy::plan::QuietObstacle
 struct Wants {
   std::vector<policy::plan::QuietClaim> claims;  ///< each with a CPU
   Verdicts barred;                               ///< the other pods whose grade is quiet
+  /// Of containers whose pods request by annotation that the host's interrupts stay away.
+  policy::CpuSet interrupts;
 };
 
 /// From the plans as they are now: a sandbox has vCPUs in its plan when its VMM is there, and not

@@ -10,10 +10,10 @@
 namespace ka::quiet {
 
 struct QuietVerb {
-  using Wanted = policy::CpuSet;
+  using Wanted = policy::QuietRequest;
   using State = policy::QuietState;
 
-  static http::Request request(const Wanted& cpus) { return quiet_request(cpus); }
+  static http::Request request(const Wanted& wanted) { return quiet_request(wanted); }
   static base::Result<State> read(std::string_view document) { return read_state(document); }
 };
 

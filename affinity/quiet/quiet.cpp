@@ -19,7 +19,9 @@ Quiet::Quiet(boost::asio::io_context& io, const base::Clock& clock, const line::
              const Places& places)
     : node_(node),
       client_(io, clock, {.socket = places.socket},
-              [this](const CpuSet& sent, auto answer) { record(sent, std::move(answer)); }),
+              [this](const policy::QuietRequest& sent, auto answer) {
+                record(sent, std::move(answer));
+              }),
       record_(places.run / "kata-affinity/helper/quiet.json"),
       follower_(io, [this] { follow(); }) {}
 
@@ -66,13 +68,14 @@ void Quiet::request(const Wants& wants) {
   std::vector<QuietClaim> claims = unrefused(wants);
   one_by_one_ &= !std::ranges::all_of(
       claims, [&](const QuietClaim& claim) { return claim.cpus.subset_of(held_); });
-  CpuSet cpus = policy::plan::next_request(claims, held_, one_by_one_);
-  if (cpus.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = cpus;
-  if (!std::exchange(again_, false) && requested_ == cpus) return;
-  std::erase_if(claims, [&](const QuietClaim& claim) { return !claim.cpus.subset_of(cpus); });
+  policy::QuietRequest next{policy::plan::next_request(claims, held_, one_by_one_), {}};
+  next.interrupts = wants.interrupts - next.cpus;
+  if (next.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = next;
+  if (!std::exchange(again_, false) && requested_ == next) return;
+  std::erase_if(claims, [&](const QuietClaim& claim) { return !claim.cpus.subset_of(next.cpus); });
   requested_claims_ = std::move(claims);
-  requested_ = cpus;
-  client_.request(std::move(cpus));
+  requested_ = next;
+  client_.request(std::move(next));
 }
 
 std::vector<QuietClaim> Quiet::unrefused(const Wants& wants) const {
@@ -84,7 +87,7 @@ std::vector<QuietClaim> Quiet::unrefused(const Wants& wants) const {
   return claims;
 }
 
-void Quiet::record(const CpuSet& sent, base::Result<policy::QuietState> answer) {
+void Quiet::record(const policy::QuietRequest& sent, base::Result<policy::QuietState> answer) {
   trouble_.clear();
   if (answer) {
     record(std::move(*answer));
@@ -120,12 +123,14 @@ void Quiet::refuse(const std::string& why) {
 }
 
 void Quiet::show(const Wants& wants) {
-  board::QuietView view{.wanted = requested_.value_or(CpuSet{}),
+  board::QuietView view{.wanted = requested_.value_or(policy::QuietRequest{}).cpus,
                         .state = state_,
                         .trouble = {},
                         .sandboxes = wants.barred};
   // Where nothing is asked for and nothing is held, nobody misses the helper.
-  if (!wants.claims.empty() || !held_.empty()) view.trouble = trouble_;
+  if (!wants.claims.empty() || !wants.interrupts.empty() || !held_.empty()) {
+    view.trouble = trouble_;
+  }
   for (const QuietClaim& claim : wants.claims) view.sandboxes[claim.sandbox] = obstacle_of(claim);
   const Verdicts before = node_.board.quiet().sandboxes;
   const Verdicts now = view.sandboxes;

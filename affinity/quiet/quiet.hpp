@@ -49,7 +49,7 @@ class Quiet {
   void follow();
   void request(const Wants& wants);
   std::vector<policy::plan::QuietClaim> unrefused(const Wants& wants) const;
-  void record(const policy::CpuSet& sent, base::Result<policy::QuietState> answer);
+  void record(const policy::QuietRequest& sent, base::Result<policy::QuietState> answer);
   void record(policy::QuietState state);
   void refuse(const std::string& why);
   void show(const Wants& wants);
@@ -62,8 +62,8 @@ class Quiet {
   Client client_;
   std::set<std::string> updated_;  ///< pods that were reported since follow()
   std::filesystem::path record_;
-  std::optional<policy::CpuSet> requested_;  ///< absent: nothing has been asked yet
-  bool again_ = false;                       ///< it is asked once more, also if it is the same
+  std::optional<policy::QuietRequest> requested_;  ///< absent: nothing has been asked yet
+  bool again_ = false;  ///< it is asked once more, also if it is the same
   std::vector<policy::plan::QuietClaim> requested_claims_;  ///< the claims in that
   std::optional<policy::QuietState> state_;  ///< the last answer, unless it does not answer now
   policy::CpuSet held_;                      ///< by the last answer

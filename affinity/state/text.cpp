@@ -83,7 +83,7 @@ json::object to_json(const policy::ledger::PodRecord& pod) {
     object["proxy_pid"] = pod.proxy->pid;
     object["proxy_start_time"] = pod.proxy->start_time;
   }
-  auto annotations = documents::to_json(pod.class_annotations, pod.requested_grade);
+  auto annotations = documents::to_json(pod.annotations, pod.requested_grade);
   if (!annotations.empty()) object["annotations"] = std::move(annotations);
   if (pod.original_cpus) object["original_cpus"] = format_list(*pod.original_cpus);
   return object;

@@ -21,6 +21,7 @@ struct Partition {
   bool full_power = false;       ///< the CPUs wake up without delay, and run at full frequency
   /// The container's own cgroup becomes the partition, and balances its load; there are no vCPUs.
   bool of_container = false;
+  bool is_unbalanced = false;  ///< such a partition does not balance it
 
   bool operator==(const Partition&) const = default;
 };

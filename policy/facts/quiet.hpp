@@ -43,10 +43,20 @@ struct QuietKind {
   bool operator==(const QuietKind&) const = default;
 };
 
+/// What the host is to be kept off.
+struct QuietRequest {
+  CpuSet cpus;             ///< with all that can be moved
+  CpuSet interrupts = {};  ///< with its interrupts alone
+
+  bool empty() const { return cpus.empty() && interrupts.empty(); }
+  bool operator==(const QuietRequest&) const = default;
+};
+
 struct QuietState {
   CpuSet cpus;  ///< what the host is kept off
   std::vector<QuietKind> kinds;
-  std::string problem;  ///< why nothing can be written; empty: it can
+  std::string problem;     ///< why nothing can be written; empty: it can
+  CpuSet interrupts = {};  ///< what its interrupts are kept off, beside `cpus`
 
   bool operator==(const QuietState&) const = default;
 };

@@ -17,7 +17,12 @@ bool is_class_request(std::string_view annotation) {
   });
 }
 
-std::optional<std::string> requested_class_of(const ClassAnnotations& annotations, ClassKind kind,
+bool requests_classes(const Annotations& annotations) {
+  return std::ranges::any_of(annotations,
+                             [](const auto& entry) { return is_class_request(entry.first); });
+}
+
+std::optional<std::string> requested_class_of(const Annotations& annotations, ClassKind kind,
                                               std::string_view container) {
   const std::string key(info_of(kind).annotation);
   for (const std::string& scope :

@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "policy/facts/annotations.hpp"
 
 namespace ka::policy {
 
@@ -43,18 +44,14 @@ constexpr const ClassKindInfo& info_of(ClassKind kind) {
   return kClassKinds[static_cast<std::size_t>(kind)];
 }
 
-/// More of a pod are ignored.
-inline constexpr std::size_t kMaxClassAnnotations = 128;
-
-/// The annotations of a pod that ask for classes: names of classes by annotation.
-using ClassAnnotations = std::map<std::string, std::string>;
-
 /// Whether a pod's annotation asks for a class of some kind.
 bool is_class_request(std::string_view annotation);
+/// Whether one of them does.
+bool requests_classes(const Annotations& annotations);
 
 /// The class that a pod asks for, for one of its containers (by its name): what
 /// KEY/container.NAME says, else KEY/pod, else KEY.
-std::optional<std::string> requested_class_of(const ClassAnnotations& annotations, ClassKind kind,
+std::optional<std::string> requested_class_of(const Annotations& annotations, ClassKind kind,
                                               std::string_view container);
 
 }  // namespace ka::policy

@@ -33,8 +33,9 @@ struct PodSeen {
   std::string domain;      ///< name of the libvirt domain that the VM is, where it is one
   /// The same, as requested by the pod: granted only where the configuration allows it.
   std::string requested_domain;
-  /// Resource classes that the pod asks for: granted only where the configuration allows it.
-  ClassAnnotations class_annotations{};
+  /// Resource classes, and tuning of its CPUs, that the pod asks for: granted only where the
+  /// configuration allows it.
+  Annotations annotations{};
   /// The same of grade = "quiet".
   GradeRequest requested_grade = GradeRequest::kNone;
   /// The shim proxy in front of its shim; absent: none is known. Completed as `vmm` is.

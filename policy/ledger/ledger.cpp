@@ -24,7 +24,7 @@ bool merge(std::optional<T>& known, const std::optional<T>& seen) {
 }
 
 /// A pod's annotations do not change while it runs: a source that reports none does not know them.
-bool merge(ClassAnnotations& known, const ClassAnnotations& seen) {
+bool merge(Annotations& known, const Annotations& seen) {
   if (seen.empty() || seen == known) return false;
   known = seen;
   return true;
@@ -228,7 +228,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= merge(pod.agent, event.agent);
   changed |= merge(pod.domain, event.domain);
   changed |= merge(pod.requested_domain, event.requested_domain);
-  changed |= merge(pod.class_annotations, event.class_annotations);
+  changed |= merge(pod.annotations, event.annotations);
   changed |= merge(pod.requested_grade, event.requested_grade);
   changed |= merge(pod.vmm, event.vmm);
   changed |= merge(pod.proxy, event.proxy);

@@ -51,7 +51,7 @@ struct PodRecord {
   std::string agent;
   std::string domain;
   std::string requested_domain;  ///< of the pod itself (PodSeen); reported again after a restart
-  ClassAnnotations class_annotations;
+  Annotations annotations;
   GradeRequest requested_grade = GradeRequest::kNone;
   std::optional<ProcessId> proxy;  ///< the shim proxy before its shim
   std::optional<CpuSet> original_cpus;

@@ -26,6 +26,7 @@ struct QuietRules {
   std::string realtime_rdtclass = {};  ///< of realtime vCPUs, unless their pod requests another one
   bool partitions = true;      ///< dedicated vCPUs of quiet sandboxes get a cpuset partition
   bool by_annotation = false;  ///< pods may request a grade that their handler's settings list
+  bool tuning_by_annotation = false;  ///< the same of tuning of their CPUs
 
   bool has_namespaces() const { return !namespaces.empty() || !realtime_namespaces.empty(); }
   bool operator==(const QuietRules&) const = default;

@@ -43,7 +43,7 @@ class Kind {
   Kind(ClassKind kind, const ResourceClasses& classes, ValueOf value_of, std::string own = {})
       : kind_(kind), classes_(classes), value_of_(value_of), own_(std::move(own)) {}
 
-  void add(const ContainerFacts& container, VcpuSet vcpus, const ClassAnnotations& annotations) {
+  void add(const ContainerFacts& container, VcpuSet vcpus, const Annotations& annotations) {
     Share<Value> share{&container, std::move(vcpus), {}};
     if (auto name = requested_class_of(annotations, kind_, container.name)) {
       enter(share, std::move(*name), classes_.by_annotation.contains(kind_));
@@ -148,7 +148,7 @@ std::string_view refusal_name(ClassRefusal refusal) {
 }
 
 ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts>& containers,
-                       const ClassAnnotations& annotations, const ResourceClasses& classes,
+                       const Annotations& annotations, const ResourceClasses& classes,
                        const std::string& own_rdt) {
   if (annotations.empty() && own_rdt.empty()) return {};
   Kind<int> scheduling(ClassKind::kScheduling, classes, nice_of);

@@ -71,7 +71,7 @@ struct ClassPlan {
 /// given nothing at another one's cost. Containers that have exited have no say. `own_rdt`: the
 /// class of exclusive containers that request none; empty: none.
 ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts>& containers,
-                       const ClassAnnotations& annotations, const ResourceClasses& classes,
+                       const Annotations& annotations, const ResourceClasses& classes,
                        const std::string& own_rdt = {});
 
 }  // namespace ka::policy::plan

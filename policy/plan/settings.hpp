@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "policy/facts/cpu_tuning.hpp"
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
 
@@ -70,7 +71,8 @@ struct GuestSettings {
 
 struct Settings {
   Grade grade = Grade::kBestEffort;
-  std::set<Grade> allow_grades;  ///< that pods may request by annotation
+  std::set<Grade> allow_grades;       ///< that pods may request by annotation
+  std::set<TuningKind> allow_tuning;  ///< the same, of tuning of their CPUs
   VcpuPinning vcpu_pinning = VcpuPinning::kDedicated;
   Housekeeping housekeeping;
   /// Of the roles that have one of their own (RoleInfo::has_setting), in place of `housekeeping`.

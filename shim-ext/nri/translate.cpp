@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "policy/facts/cpu_tuning.hpp"
 #include "policy/facts/limits.hpp"
 #include "shim-ext/proto/nri.pb.h"
 #include "shim-ext/watch/claim_entry.hpp"
@@ -57,14 +58,15 @@ std::string requested_domain(const proto::nri::PodSandbox& pod) {
   return base::is_printable(found->second, kLongest) ? found->second : std::string();
 }
 
-/// The resource classes that a pod asks for.
-policy::ClassAnnotations class_annotations(const proto::nri::PodSandbox& pod) {
-  policy::ClassAnnotations annotations;
+/// What a pod asks for: resource classes, and tuning of its CPUs.
+policy::Annotations annotations_of(const proto::nri::PodSandbox& pod) {
+  policy::Annotations annotations;
   for (const auto& [key, name] : pod.annotations()) {
-    if (annotations.size() >= policy::kMaxClassAnnotations) break;
+    if (annotations.size() >= policy::kMaxAnnotations) break;
     const bool is_text =
         base::is_printable(key, base::kMaxName) && base::is_printable(name, base::kMaxName);
-    if (is_text && policy::is_class_request(key)) annotations[key] = name;
+    const bool is_known = policy::is_class_request(key) || policy::is_tuning_request(key);
+    if (is_text && is_known) annotations[key] = name;
   }
   return annotations;
 }
@@ -186,7 +188,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   seen.pod_name = name_of(pod);
   seen.handler = base::printable(pod.runtime_handler());
   seen.requested_domain = requested_domain(pod);
-  seen.class_annotations = class_annotations(pod);
+  seen.annotations = annotations_of(pod);
   seen.requested_grade = requested_grade(pod);
   if (known.process.is_vmm) seen.vmm = known.process.id;
   return policy::ledger::Event{policy::ledger::Source::kNri, std::move(seen)};

@@ -81,6 +81,19 @@ std::string describe_pods(const json::value& list) {
   return text;
 }
 
+std::string describe_tuned(const json::value& list) {
+  std::string text;
+  for (const json::value& row : array_of(list, "tuned")) {
+    const std::string pod = text_of(row, "pod_name"), name = text_of(row, "name");
+    const std::string problem = text_of(row, "problem");
+    text += fmt::format("container {} of pod {}: {}: {}{}\n",
+                        name.empty() ? text_of(row, "container") : name,
+                        pod.empty() ? text_of(row, "pod") : pod, text_of(row, "annotation"),
+                        text_of(row, "value"), problem.empty() ? "" : " NOT in force: " + problem);
+  }
+  return text;
+}
+
 std::string describe_start(const json::value& list) {
   const json::value& start = base::member(list, "start");
   std::string text;
@@ -93,15 +106,15 @@ std::string describe_start(const json::value& list) {
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
   if (sandboxes.empty()) {
-    return "no VM sandboxes\n" + describe_pods(list) + describe_contests(list) +
-           describe_start(list) + describe_sources(list);
+    return "no VM sandboxes\n" + describe_pods(list) + describe_tuned(list) +
+           describe_contests(list) + describe_start(list) + describe_sources(list);
   }
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
-  const std::string sources =
-      describe_pods(list) + describe_contests(list) + describe_start(list) + describe_sources(list);
+  const std::string sources = describe_pods(list) + describe_tuned(list) + describe_contests(list) +
+                              describe_start(list) + describe_sources(list);
   return text + (sources.empty() ? "" : "\n") + sources;
 }
 

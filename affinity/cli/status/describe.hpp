@@ -25,6 +25,8 @@ std::string describe_sources(const boost::json::value& list);
 std::string describe_contests(const boost::json::value& list);
 /// A line for each pod without a VM whose grade is quiet.
 std::string describe_pods(const boost::json::value& list);
+/// A line for each request of CRI-O's annotations.
+std::string describe_tuned(const boost::json::value& list);
 /// What the daemon's start still waits for, and which state is not on disk; empty where all is
 /// well.
 std::string describe_start(const boost::json::value& list);

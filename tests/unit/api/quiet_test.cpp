@@ -186,8 +186,8 @@ TEST_CASE("as many annotations as the limit are accepted, and one more is not", 
     }
     return json::serialize(json::object{{"annotations", annotations}});
   };
-  api.good("PUT", "/v1/sandboxes/s1", document(policy::kMaxClassAnnotations));
-  CHECK(api.bad("PUT", "/v1/sandboxes/s1", document(policy::kMaxClassAnnotations + 1))
+  api.good("PUT", "/v1/sandboxes/s1", document(policy::kMaxAnnotations));
+  CHECK(api.bad("PUT", "/v1/sandboxes/s1", document(policy::kMaxAnnotations + 1))
             .starts_with("400 annotations"));
 }
 

@@ -184,9 +184,10 @@ TEST_CASE("an invalid value is reported with the valid ones") {
 TEST_CASE("an unsupported value is rejected") {
   CHECK(wrong(set("vcpu_pinning", "\"all\""))
             .ends_with(R"("all" is not one of "dedicated", "balanced", "mask", "none")"));
-  CHECK(wrong(set("allow_annotations", "[\"vhost\"]"))
-            .ends_with(
-                R"("libvirt_domain", "grade", "scheduling-class", "blockioclass", "rdtclass")"));
+  CHECK(
+      wrong(set("allow_annotations", "[\"vhost\"]"))
+          .ends_with(
+              R"("libvirt_domain", "grade", "crio", "scheduling-class", "blockioclass", "rdtclass")"));
 }
 
 TEST_CASE("unknown keys below [affinity] are errors, other tables are Kata's") {

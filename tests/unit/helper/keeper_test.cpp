@@ -23,6 +23,7 @@ struct Host {
   std::map<std::string, base::Error> refuses;
   std::optional<base::Error> unreadable;
   bool elsewhere = false;
+  bool is_of_interrupts = false;
   bool is_late = false;  ///< what is written comes with pass()
   std::map<std::string, CpuSet> later;
   int writes = 0;
@@ -41,6 +42,7 @@ class FakeMasks final : public HostMasks {
 
   std::string_view kind() const override { return kind_; }
   std::string_view born_by() const override { return born_by_; }
+  bool is_of_interrupts() const override { return host_.is_of_interrupts; }
   bool moves_elsewhere() const override { return host_.elsewhere; }
   base::Result<std::vector<HostMask>> read() const override {
     if (host_.unreadable) return unexpected(*host_.unreadable);
@@ -332,4 +334,34 @@ TEST_CASE("records of another boot are void: the kernel has forgotten it all") {
   Scene scene;
   REQUIRE(RecordFile<MaskRecords>(scene.dir.path(), "earlier").save({kQuiet, {}, {}}));
   CHECK_FALSE(scene.keeper().holds());
+}
+
+TEST_CASE("CPUs that interrupts alone are kept off, also over a restart") {
+  Scene scene;
+  Host interrupts;
+  interrupts.is_of_interrupts = true;
+  scene.host.masks = {{"a", kAll}};
+  interrupts.masks = {{"i", kAll}};
+  const auto start = [&] {
+    AllHostMasks kinds;
+    kinds.push_back(std::make_unique<FakeMasks>(scene.host));
+    kinds.push_back(std::make_unique<FakeMasks>(interrupts, "i"));
+    Keeper keeper(std::move(kinds), scene.file(), scene.logger);
+    keeper.adopt();
+    return keeper;
+  };
+  start().keep_off({2}, kAll - CpuSet{2, 3}, {3});
+  CHECK(scene.host.masks["a"] == kAll - CpuSet{2});
+  CHECK(interrupts.masks["i"] == kAll - CpuSet{2, 3});
+  Keeper next = start();
+  CHECK(next.interrupts() == CpuSet{3});
+  interrupts.masks["i"] = kAll;
+  next.check();
+  CHECK(interrupts.masks["i"] == kAll - CpuSet{2, 3});
+  next.keep_off({}, kAll - CpuSet{3}, {3});
+  CHECK(scene.host.masks["a"] == kAll);
+  CHECK(next.holds());
+  next.keep_off({}, kAll);
+  CHECK(interrupts.masks["i"] == kAll);
+  CHECK_FALSE(scene.has_file());
 }

@@ -209,8 +209,7 @@ TEST_CASE("CPUs of the shared pool are refused, and other partitions are made") 
                             R"(],"priority":0,"full_power":false})";
   const auto response = scene.call("POST", wrapped(wrong + ',' + scene.partition("2-3")));
   CHECK(response.status == 200);
-  CHECK(has(response.body,
-            R"("problem":"1 is of kubelet's shared pool, or the host is not kept off it")"));
+  CHECK(has(response.body, R"("problem":"1 is of kubelet's shared pool")"));
   CHECK(scene.tree.isolated() == "2-3");
 }
 
@@ -219,4 +218,63 @@ TEST_CASE("a partition without vCPUs is refused") {
   CHECK(has(scene.refusal(wrapped(R"({"vmm":)" + scene.thread(100) +
                                   R"(,"cpus":"2","vcpus":[],"priority":0,"full_power":false})")),
             "partitions[0].vcpus: has no vCPU"));
+}
+
+TEST_CASE("power of CPUs is requested, read, refused and given up") {
+  Scene scene;
+  const std::string file = tests::FakeCpuPower::name_of(2, "power/pm_qos_resume_latency_us");
+  scene.cpu_power.values[file] = "0";
+  const auto call = [&](const std::string& body) {
+    return respond({{PartitionService::kPowerPath, scene.service.power_verb()}},
+                   {.method = "POST", .target = "/v1/power", .body = body});
+  };
+  const auto row = [](const char* cpus, const char* latency, const char* governor = "") {
+    return R"({"cpus":")" + std::string(cpus) + R"(","latency":")" + latency + R"(","governor":")" +
+           governor + "\"}";
+  };
+  const auto rows = [](const std::string& all) { return R"({"cpus":[)" + all + "]}"; };
+  CHECK(call(rows(row("1-2", "5"))).body ==
+        R"({"problems":[{"cpu":1,"problem":"1 is of kubelet's shared pool"}],"problem":""})"
+        "\n");
+  CHECK(scene.cpu_power.values[file] == "5");
+  for (const std::string& wrong :
+       {row("2", "-1"), row("2", "any"), row("2", "", "../x"), row("2", "", "a b"),
+        row("2", "5") + ',' + row("2-3", "5"), std::string("{}")}) {
+    CAPTURE(wrong);
+    CHECK(call(rows(wrong)).status == 400);
+    CHECK(scene.cpu_power.values[file] == "5");
+  }
+  scene.pool = {0, 1, 2};
+  scene.service.check();
+  CHECK(scene.cpu_power.values[file] == "0");
+  scene.pool = {0, 1};
+  REQUIRE(call(rows(row("2", "5"))).status == 200);
+  CHECK(scene.service.restore().empty());
+  CHECK(scene.cpu_power.values[file] == "0");
+}
+
+TEST_CASE("a partition that the host's floor refuses does not keep the others from theirs") {
+  Scene scene;
+  scene.node.process(200, 1, "db", "/usr/bin/db");
+  const std::string cgroup = "/kubepods/pod3/" + std::string(64, 'c');
+  scene.tree.add("/kubepods");
+  scene.tree.add("/kubepods/pod3");
+  scene.tree.add(cgroup, {3});
+  scene.tree.put(200, cgroup);
+  PartitionService service(scene.keeper, scene.power, [](const CpuSet& cpus) {
+    if (!cpus.contains(2)) return base::Result<CpuSet>(cpus);
+    return base::Result<CpuSet>(base::fail(base::ErrorCode::kInvalid, "2 is kept for the host"));
+  });
+  const auto stat = base::ProcFs(scene.node.proc()).stat(200, 200);
+  const std::string other = R"({"vmm":{"pid":200,"tid":200,"start_time":)" +
+                            std::to_string(stat->start_time) +
+                            R"(},"cpus":"3","vcpus":[],"priority":0,"full_power":false,)"
+                            R"("of_container":true,"unbalanced":true})";
+  const auto response = respond({{PartitionService::kPath, service.verb()}},
+                                {.method = "POST",
+                                 .target = "/v1/partitions",
+                                 .body = wrapped(scene.partition("2") + ',' + other)});
+  CHECK(response.status == 200);
+  CHECK(has(response.body, R"("problem":"2 is kept for the host")"));
+  CHECK(scene.tree.read(cgroup, "cpuset.cpus.partition") == "isolated\n");
 }

@@ -137,7 +137,7 @@ TEST_CASE("a frequency that other CPUs share stays as it is, and is named") {
   CHECK(scene.governor(2) == "powersave");
   CHECK(scene.latency(2) == "n/a");
   CHECK(scene.keeper->problem_of({2}) ==
-        "CPU 2: it shares its frequency with CPU 3, which is not at full power");
+        "CPU 2: it shares its frequency with CPU 3, which is not to have the same governor");
   scene.keeper->keep({2, 3});
   CHECK(scene.governor(2) == "performance");
   CHECK(scene.keeper->problem_of({2}).empty());
@@ -201,4 +201,37 @@ TEST_CASE("a preference that others write meanwhile stays") {
   scene.keeper->keep({});
   CHECK(scene.governor(2) == "powersave");
   CHECK(scene.power.read(2, "cpufreq/energy_performance_preference") == "balance_power");
+}
+
+TEST_CASE("requests replace one another, and what others had comes back in the end") {
+  Scene scene;
+  scene.keeper->request({{2, {"20", "powersave", true}}, {3, {"", "powersave", true}}});
+  CHECK(scene.latency(2) == "20");
+  scene.keeper->request({{2, {"n/a", "performance", true}}});
+  CHECK(scene.latency(2) == "n/a");
+  CHECK(scene.governor(2) == "performance");
+  scene.restart();
+  CHECK(scene.keeper->requested() == policy::PowerRequests{{2, {"n/a", "performance", true}}});
+  scene.keeper->check();
+  CHECK(scene.latency(2) == "n/a");
+  scene.keeper->request({{2, {"", "performance", true}}});
+  CHECK(scene.latency(2) == "0");
+  scene.keeper->request({});
+  CHECK(scene.is_as_before());
+}
+
+TEST_CASE("full power ends where a request remains, and the other way round") {
+  Scene scene;
+  scene.keeper->keep({2});
+  scene.keeper->request({{2, {"20", "", true}}});
+  CHECK(scene.latency(2) == "20");
+  CHECK(scene.governor(2) == "performance");
+  scene.keeper->keep({});
+  CHECK(scene.latency(2) == "20");
+  CHECK(scene.governor(2) == "powersave");
+  scene.keeper->keep({2});
+  scene.keeper->request({});
+  CHECK(scene.latency(2) == "n/a");
+  scene.keeper->keep({});
+  CHECK(scene.is_as_before());
 }

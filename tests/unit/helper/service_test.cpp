@@ -57,6 +57,26 @@ TEST_CASE("the host is kept off what is requested") {
   CHECK(scene.keeper.quiet().empty());
 }
 
+TEST_CASE("interrupts alone are kept off other CPUs, within the same limits") {
+  Scene scene;
+  CHECK(scene.post(R"({"cpus":"1","interrupts":"1,5"})").body ==
+        "{\"cpus\":\"1\",\"kinds\":[],\"problem\":\"\",\"interrupts\":\"5\"}\n");
+  scene.dir.write("state", kKubeletState);
+  scene.limits.kubelet_state = scene.dir.path() / "state";
+  CHECK(scene.post(R"({"cpus":"","interrupts":"3-4"})").status == 200);
+  CHECK(scene.keeper.interrupts() == CpuSet{4});
+  scene.limits = {.floor = {7}, .kubelet_state = {}};
+  CHECK(scene.post(R"({"cpus":"4","interrupts":"6-7"})").status == 200);
+  CHECK(scene.keeper.quiet() == CpuSet{4});
+  CHECK(scene.keeper.interrupts().empty());
+  scene.post(R"({"cpus":"4","interrupts":"6"})");
+  scene.service.check();
+  CHECK(scene.keeper.interrupts() == CpuSet{6});
+  scene.limits.floor = {6};
+  scene.service.check();
+  CHECK(scene.keeper.interrupts().empty());
+}
+
 TEST_CASE("bad requests change nothing") {
   Scene scene;
   scene.post(R"({"cpus": "1"})");

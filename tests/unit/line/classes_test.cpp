@@ -12,7 +12,7 @@
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
-using policy::ClassAnnotations;
+using policy::Annotations;
 using policy::ClassKind;
 using policy::CpuSet;
 using tests::LineScene;
@@ -31,8 +31,7 @@ line::Options with_classes(int nice = 5) {
 
 /// A VM of three vCPUs in a cgroup of its own, whose container owns CPUs 2-3: vCPUs 1 and 2.
 struct Classed : LineScene {
-  explicit Classed(const ClassAnnotations& annotations = {{kScheduling, "gold"},
-                                                          {kBlockIo, "gold"}},
+  explicit Classed(const Annotations& annotations = {{kScheduling, "gold"}, {kBlockIo, "gold"}},
                    line::Options options = with_classes())
       : LineScene(8, std::move(options)) {
     boot_pod("s1", 100, 3);
@@ -47,10 +46,10 @@ struct Classed : LineScene {
     std::ofstream(cgroup() / "io.weight") << "default " << weight << "\n8:0 50\n";
   }
   void garble_weight() { std::ofstream(cgroup() / "io.weight") << "default many\n"; }
-  void request(const ClassAnnotations& annotations) {
+  void request(const Annotations& annotations) {
     policy::ledger::PodSeen pod{.id = "s1"};
     pod.vmm = policy::ProcessId{100, 0};
-    pod.class_annotations = annotations;
+    pod.annotations = annotations;
     REQUIRE(requests().submit({policy::ledger::Source::kApi, pod}));
   }
   int weight() { return host::read_io_weight(cgroup()).value_or(-1); }
@@ -73,7 +72,7 @@ TEST_CASE("the vCPUs of a container and its sandbox get what its classes say") {
 }
 
 TEST_CASE("without a class asked for nothing is read or written") {
-  Classed scene(ClassAnnotations{});
+  Classed scene(Annotations{});
   CHECK(scene.nices() == Nices{1, 1, 1});
   CHECK(scene.weight() == 100);
   CHECK(scene.view().classes.nice.empty());
@@ -124,7 +123,7 @@ TEST_CASE("the next daemon knows what the one before it wrote, also where it die
 }
 
 TEST_CASE("a weight that cannot be read is not taken for the kernel's default") {
-  Classed scene(ClassAnnotations{});
+  Classed scene(Annotations{});
   scene.garble_weight();
   scene.request({{kBlockIo, "gold"}});
   CHECK(scene.weight() == -1);
@@ -222,7 +221,7 @@ TEST_CASE("a reload changes values, and takes back those of a class that is gone
 }
 
 TEST_CASE("what the kernel refuses is reported once, and retried by reconcile") {
-  Classed scene(ClassAnnotations{{kScheduling, "gold"}}, with_classes(9));
+  Classed scene(Annotations{{kScheduling, "gold"}}, with_classes(9));
   scene.calls.nice_faults[111] = {EACCES, 1000};
   scene.line().configure(with_classes(-3));
   scene.line().check_drift();
@@ -235,10 +234,10 @@ TEST_CASE("what the kernel refuses is reported once, and retried by reconcile") 
 }
 
 TEST_CASE("a sandbox without the io controller is told so once, and has the rest") {
-  Classed scene(ClassAnnotations{}, with_classes());
+  Classed scene(Annotations{}, with_classes());
   std::filesystem::remove(scene.cgroup() / "io.weight");
   policy::ledger::PodSeen pod{.id = "s1"};
-  pod.class_annotations = {{kScheduling, "gold"}, {kBlockIo, "gold"}};
+  pod.annotations = {{kScheduling, "gold"}, {kBlockIo, "gold"}};
   REQUIRE(scene.requests().submit({policy::ledger::Source::kApi, pod}));
   scene.line().check_drift();
   CHECK(scene.nices() == Nices{1, 5, 5});
@@ -251,7 +250,7 @@ TEST_CASE("a sandbox without the io controller is told so once, and has the rest
 }
 
 TEST_CASE("a thread whose number is another one's by now gets back what that had") {
-  Classed scene(ClassAnnotations{{kScheduling, "gold"}});
+  Classed scene(Annotations{{kScheduling, "gold"}});
   scene.calls.after_write = [&scene](int tid) {
     if (tid == 111) scene.node.thread(100, 111, "worker", 1, 99);
   };
@@ -275,7 +274,7 @@ TEST_CASE("the kernel's nice values are those of one thread") {
 TEST_CASE("observe mode plans classes, and writes nothing") {
   line::Options options = with_classes();
   options.observe = true;
-  Classed scene(ClassAnnotations{{kScheduling, "gold"}, {kBlockIo, "gold"}}, options);
+  Classed scene(Annotations{{kScheduling, "gold"}, {kBlockIo, "gold"}}, options);
   CHECK(scene.nices() == Nices{1, 1, 1});
   CHECK(scene.weight() == 100);
   CHECK(scene.view().classes.io_weight.wanted == 300);

@@ -1,143 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitions of quiet sandboxes on a node of files: what kata-affinity-helper's own code is
 // requested over its socket, makes of it in a tree of cgroups, and what the node shows then.
-#include "affinity/partitions/partitions.hpp"
-
+#include <algorithm>
 #include <fstream>
-#include <optional>
 
-#include "affinity/helper/partition_service.hpp"
-#include "affinity/quiet/quiet.hpp"
 #include "tests/catch.hpp"
-#include "tests/fake_cgroup_tree.hpp"
-#include "tests/fake_cpu_power.hpp"
-#include "tests/fake_kernel_threads.hpp"
-#include "tests/fake_scheduling.hpp"
-#include "tests/run_loop.hpp"
-#include "tests/text_log.hpp"
-#include "tests/unit/line/scene.hpp"
-#include "tests/unit/quiet/helper.hpp"
+#include "tests/unit/partitions/scene.hpp"
 
 using namespace ka;
 using policy::plan::Grade;
 
 namespace {
 
-constexpr const char* kCgroup = "/kubepods/s1";
-constexpr const char* kInIt = "/kubepods/s1/kata-affinity";
+using Node = tests::PartitionNode;
+using tests::kCgroup;
+using tests::kInIt;
 
 line::Options quiet_options(bool partitions = true, Grade grade = Grade::kQuiet) {
-  line::Options options = tests::at_home();
-  options.settings.grade = grade;
-  options.settings.housekeeping = {policy::plan::Housekeeping::Kind::kCpus, {0, 1}};
-  options.quiet.partitions = partitions;
-  return options;
+  return tests::partition_options(partitions, grade);
 }
-
-/// A VM of three vCPUs, threads 110 to 112, in a cgroup that allows all CPUs.
-struct Node : tests::LineScene {
-  explicit Node(line::Options options = quiet_options()) : LineScene(8, std::move(options)) {
-    boot_pod("s1", 100, 3);
-    tree.add("/kubepods");
-    tree.add(kCgroup);
-    for (const int tid : {100, 101, 110, 111, 112}) tree.put(tid, kCgroup);
-    start_helper();
-    listen();
-    follow();
-    add_pod();
-  }
-
-  void add_pod() {
-    policy::ledger::PodSeen pod{.id = "s1"};
-    pod.vmm = policy::ProcessId{100, 0};
-    REQUIRE(requests().submit({policy::ledger::Source::kApi, pod}));
-    run_loop();
-  }
-
-  void listen() {
-    socket.emplace(io, clock, temp.path() / "helper.sock");
-    socket->answer = [this](const http::Request& one) {
-      if (one.target == "/v1/quiet") return quiet_answer(one);
-      return helper::respond({{helper::PartitionService::kPath, service->verb()}}, one);
-    };
-  }
-  http::Response quiet_answer(const http::Request& one) const {
-    http::Response response = tests::FakeHelper::grant(one);
-    const std::string head = R"({"cpus":")";
-    if (!unit.empty()) {
-      response.body = tests::quiet_document(
-          one.body.substr(head.size(), one.body.size() - head.size() - 2), unit);
-    }
-    return response;
-  }
-  void hang_up() {
-    socket.reset();
-    std::filesystem::remove(temp.path() / "helper.sock");
-  }
-  /// A helper that was killed, and is started again.
-  void start_helper() {
-    keeper.emplace(tree, scheduling, helper::VmmThreads(node.proc()), kernel_threads,
-                   helper::RecordFile<helper::PartitionRecords>(record.parent_path(), "boot"),
-                   logger);
-    keeper->adopt();
-    power.emplace(cpu_power, helper::RecordFile<helper::PowerRecords>(record.parent_path(), "boot"),
-                  logger);
-    service.emplace(*keeper, *power, [](const policy::CpuSet& cpus) { return cpus; });
-  }
-  /// As a daemon does at its start.
-  void follow() {
-    const auto place = temp.path() / "helper.sock";
-    quiet.emplace(io, clock, line().node(), quiet::Quiet::Places{place, temp.path()});
-    partitions.emplace(io, clock, line().node(), partitions::Partitions::Places{place, temp.path()},
-                       [this](const std::string& id) { line().refresh(id); });
-    quiet->start();
-    partitions->start();
-    line().adopt();
-    line().stop_waiting();
-    run_loop();
-  }
-  void run_loop() { tests::run_ready(io); }
-  void own(const policy::CpuSet& cpus) {
-    REQUIRE(container("s1", "app", cpus, true));
-    run_loop();
-  }
-  void check_drift() {
-    quiet->refresh();
-    partitions->refresh();
-    run_loop();
-  }
-  /// Why there is no partition; empty: there is; "none": there is to be none.
-  std::string problem() {
-    const auto view = line().node().view("s1");
-    return view && view->partition != nullptr ? view->partition->problem : "none";
-  }
-  bool is_quiet() {
-    const auto view = line().node().view("s1");
-    return view && view->grade && !view->grade->obstacle;
-  }
-  line::SandboxGrade grade() { return *line().node().view("s1")->grade; }
-  std::size_t requested() const { return socket->requests.size(); }
-
-  tests::TempDir temp;
-  tests::FakeCgroupTree tree;
-  tests::FakeScheduling scheduling;
-  tests::FakeKernelThreads kernel_threads;
-  std::string unit;  ///< that is left, as JSON
-  std::string lines;
-  log::Log logger = tests::text_log(log::Level::kInfo, lines);
-  boost::asio::io_context io;
-  std::filesystem::path record = [this] {
-    temp.write("kata-affinity/helper/lock", "");
-    return temp.path() / "kata-affinity/helper/partitions.json";
-  }();
-  std::optional<tests::FakeHelper> socket;
-  std::optional<helper::PartitionKeeper> keeper;
-  tests::FakeCpuPower cpu_power;
-  std::optional<helper::PowerKeeper> power;
-  std::optional<helper::PartitionService> service;
-  std::optional<quiet::Quiet> quiet;
-  std::optional<partitions::Partitions> partitions;
-};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ ResourceClasses classes() {
           .by_annotation = {ClassKind::kScheduling, ClassKind::kBlockIo}};
 }
 
-ClassPlan planned(const SandboxFacts& facts, const ClassAnnotations& annotations,
+ClassPlan planned(const SandboxFacts& facts, const Annotations& annotations,
                   const ResourceClasses& given = classes()) {
   const NodeView view{kMachine, kMachine.online(), {}, {}};
   return plan_classes(plan_sandbox(view, facts, at_home(), nullptr), facts.containers, annotations,
@@ -47,8 +47,7 @@ using Nice = std::map<int, int>;
 
 TEST_CASE("a class is asked for by container, by pod, or for all, in this order") {
   const std::string key = kScheduling;
-  ClassAnnotations annotations{
-      {key, "all"}, {key + "/pod", "pod"}, {key + "/container.app", "own"}};
+  Annotations annotations{{key, "all"}, {key + "/pod", "pod"}, {key + "/container.app", "own"}};
   const auto request = [&](const char* container) {
     return requested_class_of(annotations, ClassKind::kScheduling, container).value_or("none");
   };
@@ -137,7 +136,7 @@ TEST_CASE("exclusive containers that request no RDT class have that of their gra
   given.by_name["fast"].rdt.l3 = parse_cache_share("50%");
   given.by_name["slow"].rdt.l3 = parse_cache_share("10%");
   const auto facts = sandbox(5, {owner("a", "2-3"), owner("b", "5"), shared("c", "0-1")});
-  const auto of_grade = [&](const ClassAnnotations& annotations) {
+  const auto of_grade = [&](const Annotations& annotations) {
     const NodeView view{kMachine, kMachine.online(), {}, {}};
     return plan_classes(plan_sandbox(view, facts, at_home(), nullptr), facts.containers,
                         annotations, given, "fast");

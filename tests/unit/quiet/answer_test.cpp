@@ -56,7 +56,7 @@ TEST_CASE("a state is read whole") {
 }
 
 TEST_CASE("what the helper says is what the daemon reads") {
-  helper::State said{{2, 3}, {}, "a problem"};
+  helper::State said{{2, 3}, {}, "a problem", {4}};
   for (const std::string_view name : policy::kQuietKinds) {
     said.kinds.push_back({std::string(name), 5, 2, {{"IRQ 7", {2}, "why"}}, "unreadable"});
   }
@@ -64,6 +64,7 @@ TEST_CASE("what the helper says is what the daemon reads") {
   REQUIRE(state);
   CHECK(state->cpus == CpuSet{2, 3});
   CHECK(state->problem == "a problem");
+  CHECK(state->interrupts == CpuSet{4});
   REQUIRE(state->kinds.size() == std::size(policy::kQuietKinds));
   CHECK(state->kinds.front() ==
         policy::QuietKind{"unit", 5, 2, {{"IRQ 7", {2}, "why"}}, 1, "unreadable"});

@@ -22,9 +22,9 @@ template <typename Clock>
 struct Bench {
   explicit Bench(quiet::ClientOptions options = {}) {
     options.socket = socket();
-    client.emplace(io, clock, options, [this](const CpuSet& sent, auto answer) {
+    client.emplace(io, clock, options, [this](const policy::QuietRequest& sent, auto answer) {
       results.push_back(
-          policy::format_list(sent) + ": " +
+          policy::format_list(sent.cpus) + ": " +
           (answer ? "held " + policy::format_list(answer->cpus) : answer.error().message));
     });
   }
@@ -65,10 +65,10 @@ TEST_CASE("one request is in flight, and the newest wins") {
     later.later = [&](auto done) { respond = std::move(done); };
     return later;
   };
-  bench.client->request({1});
+  bench.client->request({{1}});
   tests::run_ready(bench.io);
-  bench.client->request({2});
-  bench.client->request({3});
+  bench.client->request({{2}});
+  bench.client->request({{3}});
   tests::run_ready(bench.io);
   CHECK(helper.requested() == std::vector<std::string>{"1"});
   respond({.body = tests::quiet_document("1")});
@@ -85,7 +85,7 @@ TEST_CASE("a refusal is an answer: it is not asked again") {
   helper.answer = [](const http::Request&) {
     return http::error_response(400, "CPU 9 is not online");
   };
-  bench.client->request({9});
+  bench.client->request({{9}});
   tests::run_for(bench.io, bench.clock, 2min, 1s);
   CHECK(bench.results == std::vector<std::string>{"9: CPU 9 is not online"});
   CHECK(helper.requests.size() == 1);
@@ -94,9 +94,9 @@ TEST_CASE("a refusal is an answer: it is not asked again") {
 TEST_CASE(
     "while the socket is away it is asked with growing pauses, and requests do not cut them") {
   Bench<tests::TestClock> bench;
-  bench.client->request({2});
+  bench.client->request({{2}});
   tests::run_ready(bench.io);
-  bench.client->request({2, 3});
+  bench.client->request({{2, 3}});
   tests::run_for(bench.io, bench.clock, 6900ms, 100ms);
   CHECK(bench.results.size() == 3);  // at 0 s, 1 s and 3 s
   CHECK(bench.results[0].starts_with("2: cannot connect to "));
@@ -115,7 +115,7 @@ TEST_CASE("a peer that answers badly, too much, in part or not at all is asked a
       {response(500, "{}"), response(200, "{}"), "no HTTP\r\n\r\n", "HTTP/1.1 200 \r\nConten",
        response(200, std::string(2 << 20, ' ')), "", response(200, good)},
       serve);
-  bench.client->request({2});
+  bench.client->request({{2}});
   tests::run_until(bench.io,
                    [&] { return !bench.results.empty() && bench.results.back() == "2: held 2"; });
   REQUIRE(bench.results.size() == 7);

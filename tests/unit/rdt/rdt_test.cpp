@@ -39,7 +39,7 @@ line::Options with_classes() {
 /// A VM of three vCPUs, whose container owns CPUs 2-3: vCPUs 1 and 2, threads 111 and 112.
 struct Node : tests::LineScene {
   explicit Node(line::Options options = with_classes(),
-                const policy::ClassAnnotations& annotations = {{kRdt, "gold"}})
+                const policy::Annotations& annotations = {{kRdt, "gold"}})
       : LineScene(8, std::move(options)) {
     boot_pod("s1", 100, 3);
     for (const int tid : {110, 111, 112, 113}) resctrl.start(tid);
@@ -76,10 +76,10 @@ struct Node : tests::LineScene {
     run_loop();
   }
   void run_loop() { tests::run_ready(io); }
-  void request(const policy::ClassAnnotations& annotations) {
+  void request(const policy::Annotations& annotations) {
     policy::ledger::PodSeen pod{.id = "s1"};
     pod.vmm = policy::ProcessId{100, 0};
-    pod.class_annotations = annotations;
+    pod.annotations = annotations;
     REQUIRE(requests().submit({policy::ledger::Source::kApi, pod}));
     run_loop();
   }

@@ -171,7 +171,7 @@ class NriDiary final : public nri::Listener {
   std::string operator()(const policy::ledger::PodSeen& e) const {
     std::string text = "pod " + e.id + (e.vmm ? " vm " + std::to_string(e.vmm->pid) : "") +
                        (e.requested_domain.empty() ? "" : " domain " + e.requested_domain);
-    for (const auto& [key, name] : e.class_annotations) text += ' ' + key + '=' + name;
+    for (const auto& [key, name] : e.annotations) text += ' ' + key + '=' + name;
     if (e.requested_grade != policy::GradeRequest::kNone) {
       text += " grade " + std::string(policy::grade_request_name(e.requested_grade));
     }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "policy/facts/resource_class.hpp"
+#include "policy/facts/annotations.hpp"
 #include "tests/unit/shim-ext/nri_scene.hpp"
 
 using namespace ka;
@@ -128,9 +128,12 @@ TEST_CASE("a pod asks for resource classes by the annotations of nri-plugins") {
   annotations["blockioclass.resource-policy.nri.io"] = "fast";
   annotations["blockioclass.resource-policy.nri.io/container.db"] = "no\nline";
   annotations["cpu-class.resource-policy.nri.io"] = "turbo";
+  annotations["cpu-c-states.crio.io/app"] = "max_latency:5";
+  annotations["cpu-shared.crio.io/app"] = "enable";
   scene.call("RunPodSandbox", about(pod));
   CHECK(scene.diary.drain().at(0) ==
         "before(pod s1 blockioclass.resource-policy.nri.io=fast "
+        "cpu-c-states.crio.io/app=max_latency:5 "
         "scheduling-class.resource-policy.nri.io/container.app=gold)");
 }
 
@@ -148,9 +151,9 @@ TEST_CASE("of a pod's requests for classes as many as the limit are read") {
     const std::string line = scene.diary.drain().at(0);
     return std::ranges::count(line, '=');
   };
-  constexpr auto kMost = static_cast<std::ptrdiff_t>(policy::kMaxClassAnnotations);
-  CHECK(read(policy::kMaxClassAnnotations, 1) == kMost);
-  CHECK(read(policy::kMaxClassAnnotations + 1, 1) == kMost);
+  constexpr auto kMost = static_cast<std::ptrdiff_t>(policy::kMaxAnnotations);
+  CHECK(read(policy::kMaxAnnotations, 1) == kMost);
+  CHECK(read(policy::kMaxAnnotations + 1, 1) == kMost);
   CHECK(read(1, base::kMaxName) == 1);
   CHECK(read(1, base::kMaxName + 1) == 0);
 }

@@ -53,7 +53,7 @@ Saved sample() {
   saved.released = true;
   saved.cgroup = {"/sys/fs/cgroup/pods/s1", {2, 3}, {0, 1, 2, 3}};
   saved.interrupts = {{45, "vfio-msix[0](0000:01:00.0)", {0, 1, 2, 3}, {2, 3}}};
-  saved.pod.class_annotations = {{"blockioclass.resource-policy.nri.io/pod", "gold"}};
+  saved.pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "gold"}};
   saved.pod.requested_grade = policy::GradeRequest::kQuiet;
   saved.classes.nices = {{{4711, 4712, 99}, -3, {-20, 0, 19}}};
   saved.classes.io_weight = {"/sys/fs/cgroup/pods/s1", 100, {1, 10000}};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// CRI-O's annotations: which there are, for which containers, and what their values mean.
+#include "policy/plan/tuning.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace ka::policy;
+using namespace ka::policy::plan;
+
+namespace {
+
+const std::set<TuningKind> kAll{TuningKind::kLoadBalancing, TuningKind::kInterrupts,
+                                TuningKind::kIdleStates, TuningKind::kGovernor};
+
+CpuTuning tuned(const Annotations& annotations, const char* container = "app") {
+  return tune_container(annotations, container, kAll).tuning;
+}
+
+std::string latency(const char* value) {
+  return tuned({{"cpu-c-states.crio.io", value}}).resume_latency;
+}
+
+std::string governor(const char* value) {
+  return tuned({{"cpu-freq-governor.crio.io", value}}).governor;
+}
+
+}  // namespace
+
+TEST_CASE("annotations of CRI-O are known, for a pod and for a container, and no others") {
+  for (const char* known : {"cpu-load-balancing.crio.io", "irq-load-balancing.crio.io/app",
+                            "cpu-c-states.crio.io", "cpu-freq-governor.crio.io/a.b"}) {
+    CHECK(is_tuning_request(known));
+  }
+  for (const char* other : {"cpu-load-balancing.crio.io/", "cpu-load-balancing.crio.iox",
+                            "cpu-shared.crio.io/app", "crio.io", ""}) {
+    CHECK_FALSE(is_tuning_request(other));
+  }
+}
+
+TEST_CASE("the annotation of a container comes before that of its pod") {
+  const Annotations annotations{{"irq-load-balancing.crio.io", "disable"},
+                                {"irq-load-balancing.crio.io/db", "enable"},
+                                {"cpu-load-balancing.crio.io/app", "disable"}};
+  CHECK(tuned(annotations) == CpuTuning{true, false, {}, {}});
+  CHECK(tuned(annotations, "db") == CpuTuning{});
+  CHECK(tuned(annotations, "other") == CpuTuning{false, false, {}, {}});
+}
+
+TEST_CASE("values are those of CRI-O") {
+  CHECK(latency("disable") == "n/a");
+  CHECK(latency("enable") == "0");
+  CHECK(latency("max_latency:10") == "10");
+  for (const char* wrong : {"max_latency:0", "max_latency:-1", "max_latency:", "max_latency:1us",
+                            "max_latency:99999999999", "10", "", "n/a"}) {
+    CHECK(latency(wrong).empty());
+  }
+  CHECK(governor("performance") == "performance");
+  for (const char* wrong : {"", "Performance", "a b", "../x", "a-very-long-governor"}) {
+    CHECK(governor(wrong).empty());
+  }
+  CHECK(tuned({{"cpu-load-balancing.crio.io", "true"}}).is_isolated);
+}
+
+TEST_CASE("what is not allowed, or has no such value, is named and has no effect") {
+  const Annotations annotations{{"cpu-load-balancing.crio.io", "disable"},
+                                {"irq-load-balancing.crio.io", "maybe"},
+                                {"cpu-c-states.crio.io", "disable"}};
+  const auto found =
+      tune_container(annotations, "app", {TuningKind::kInterrupts, TuningKind::kIdleStates});
+  CHECK(found.tuning == CpuTuning{false, true, "n/a", {}});
+  using Requests = std::vector<TuningRequest>;
+  CHECK(found.requests ==
+        Requests{{TuningKind::kLoadBalancing, "disable", TuningRefusal::kNotAllowed},
+                 {TuningKind::kInterrupts, "maybe", TuningRefusal::kUnknown},
+                 {TuningKind::kIdleStates, "disable", {}}});
+}
