@@ -87,6 +87,27 @@ void collect_idle(const SandboxView& view, VerifyReport& report) {
                std::string("its idle vCPUs halt at once: ") + why_halting(idle), "no-halt-poll"));
 }
 
+/// Why interrupts inside the guest may come to its dedicated vCPUs; null: our agent moves them.
+const char* why_guest_interrupts(const SandboxView& view) {
+  if (view.settings.guest.agent == policy::plan::GuestAgent::kNone) return "guest is \"none\"";
+  if (!view.settings.guest.move_interrupts) return "guest_irqs is \"none\"";
+  if (view.guest == nullptr) return "no agent responds in it";
+  if (view.guest->writes.by_kata) return "kata-agent does not move them";
+  return view.guest->connected ? nullptr : "its agent does not respond";
+}
+
+void collect_guest_interrupts(const SandboxView& view, VerifyReport& report) {
+  const char* why = why_guest_interrupts(view);
+  if (why == nullptr) return;
+  Finding finding = of_grade(
+      Severity::kNote, view.pod.id,
+      std::string("interrupts and tasks of its guest's own may run on its dedicated vCPUs: ") + why,
+      "guest-not-quiet");
+  finding.remedy = view.settings.guest.move_interrupts ? "kata-affinity-agent in the guest image"
+                                                       : "guest_irqs = \"floating\"";
+  report.findings.push_back(std::move(finding));
+}
+
 /// Where there can be no partition a sandbox is quiet without, and never realtime.
 void collect_partition(const SandboxView& view, VerifyReport& report) {
   const std::string& not_realtime = view.grade->not_realtime;
@@ -128,6 +149,7 @@ void collect_grade(const SandboxView& view, VerifyReport& report) {
   collect_partition(view, report);
   collect_power(view, report);
   collect_idle(view, report);
+  collect_guest_interrupts(view, report);
 }
 
 void collect_realtime_limits(const SandboxView& view, const host::RealtimeLimits& limits,

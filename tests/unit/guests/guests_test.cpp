@@ -210,6 +210,41 @@ TEST_CASE("the idle vCPUs of a realtime sandbox are to poll, and verify says whe
   CHECK_FALSE(scene.view().spec.halt_poll);
 }
 
+TEST_CASE("verify says why interrupts of a quiet sandbox's guest may come to its vCPUs") {
+  Scene scene;
+  line::Options options = tests::at_home();
+  options.settings.grade = policy::plan::Grade::kQuiet;
+  scene.host.line().configure(options);
+  scene.guest.cgroup("pods/" + kApp);
+  scene.own(5);
+  scene.run_for(200ms);
+  const auto why = [&] {
+    for (const line::Finding& one : scene.host.verifier().verify().findings) {
+      if (one.reason == "guest-not-quiet") return one.text.substr(one.text.rfind(": ") + 2);
+    }
+    return std::string();
+  };
+  CHECK(why().empty());
+  board::QuietView quiet;
+  quiet.sandboxes["s1"] = std::nullopt;
+  scene.host.board().set_quiet(quiet);
+  REQUIRE(scene.view().connected);
+  CHECK(why().empty());
+  auto view = scene.view();
+  view.connected = false;
+  scene.host.board().set_guest("s1", view);
+  CHECK(why() == "its agent does not respond");
+  view.connected = view.writes.by_kata = true;
+  scene.host.board().set_guest("s1", view);
+  CHECK(why() == "kata-agent does not move them");
+  options.settings.guest.move_interrupts = false;
+  scene.host.line().configure(options);
+  CHECK(why() == "guest_irqs is \"none\"");
+  options.settings.guest.agent = policy::plan::GuestAgent::kNone;
+  scene.host.line().configure(options);
+  CHECK(why() == "guest is \"none\"");
+}
+
 TEST_CASE("if only a mask is known, the guest's containers may use all of it") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
