@@ -68,14 +68,15 @@ class FakeNode {
 
   /// What /proc/schedstat and /proc/interrupts show of the only CPU that runs anything.
   void cpu_ran(int cpu, std::uint64_t nanoseconds, std::uint64_t slices,
-               std::uint64_t interrupts = 0) const {
+               std::uint64_t interrupts = 0, std::uint64_t passed_through = 900) const {
     const std::string number = std::to_string(cpu);
     dir_.write("proc/schedstat", "version 15\ntimestamp 4300\ncpu" + number + " 0 0 0 0 0 0 " +
                                      std::to_string(nanoseconds) + " 0 " + std::to_string(slices) +
                                      "\ndomain0 3 0 0\n");
-    dir_.write("proc/interrupts", "     CPU" + number + "\n 24: " + std::to_string(interrupts) +
-                                      " PCI-MSI 0-edge nvme0q1\n 25: 900 PCI-MSI 0-edge " +
-                                      "vfio-msix[0](0000:01:00.0)\nLOC: 777 Local timer\n");
+    dir_.write("proc/interrupts",
+               "     CPU" + number + "\n 24: " + std::to_string(interrupts) +
+                   " PCI-MSI 0-edge nvme0q1\n 25: " + std::to_string(passed_through) +
+                   " PCI-MSI 0-edge " + "vfio-msix[0](0000:01:00.0)\nLOC: 777 Local timer\n");
   }
 
   void end_thread(int pid, int tid) const {

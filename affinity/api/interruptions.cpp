@@ -23,7 +23,8 @@ json::object to_json(int cpu, const line::CpuInterruptions::Tenancy& tenancy,
           {"seconds", std::chrono::duration<double>(time).count()},
           {"slices", tenancy.count.slices},
           {"nanoseconds", tenancy.count.nanoseconds},
-          {"interrupts", tenancy.count.interrupts}};
+          {"interrupts", tenancy.count.interrupts},
+          {"passed_through", tenancy.count.passed_through}};
 }
 
 }  // namespace

@@ -85,12 +85,13 @@ void add_waits(Page& page, const line::Node& node, line::VcpuWaits& waits) {
 /// Without CPUs where the kernel does not count them.
 void add_interruptions(Page& page, const line::CpuInterruptions::Totals& totals) {
   constexpr double kNanoseconds = 1e9;
-  std::map<std::string, double> slices, seconds, interrupts;
+  std::map<std::string, double> slices, seconds, interrupts, passed_through;
   for (const auto& [number, total] : totals) {
     const std::string cpu = std::to_string(number);
     slices[cpu] = static_cast<double>(total.slices);
     seconds[cpu] = static_cast<double>(total.nanoseconds) / kNanoseconds;
     interrupts[cpu] = static_cast<double>(total.interrupts);
+    passed_through[cpu] = static_cast<double>(total.passed_through);
   }
   page.labelled(MetricType::Counter, "kata_affinity_vcpu_interruptions_total",
                 "How often the CPU of a dedicated vCPU was given to something else.", "cpu",
@@ -100,6 +101,9 @@ void add_interruptions(Page& page, const line::CpuInterruptions::Totals& totals)
   page.labelled(MetricType::Counter, "kata_affinity_vcpu_device_interrupts_total",
                 "Interrupts of the host's devices on the CPU of a dedicated vCPU.", "cpu",
                 interrupts);
+  page.labelled(MetricType::Counter, "kata_affinity_vcpu_passed_through_interrupts_total",
+                "Interrupts of devices passed through to VMs on the CPU of a dedicated vCPU.",
+                "cpu", passed_through);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ Counters parse_schedstat(std::string_view text) {
     if (fields.size() <= kSlices) continue;
     const auto cpu = cpu_number(fields.front(), "cpu");
     const auto ran = number(fields[kRan]), slices = number(fields[kSlices]);
-    if (cpu && ran && slices) counters[*cpu] = {*ran, *slices, 0};
+    if (cpu && ran && slices) counters[*cpu] = {*ran, *slices, 0, 0};
   }
   return counters;
 }
@@ -57,12 +57,15 @@ std::vector<int> parse_columns(std::string_view head) {
   return cpus;
 }
 
-/// A device's: the CPU's own (timer, calls from other CPUs) have names in place of numbers. One
-/// that goes to a VM counts as the VM's.
-bool is_counted(std::string_view line, const std::vector<std::string_view>& fields) {
+/// A device's: the CPU's own (timer, calls from other CPUs) have names in place of numbers.
+bool is_of_device(const std::vector<std::string_view>& fields) {
   if (fields.empty() || !fields.front().ends_with(':')) return false;
-  const std::string_view name = fields.front().substr(0, fields.front().size() - 1);
-  return number(name) && line.find(" vfio-") == std::string_view::npos;
+  return number(fields.front().substr(0, fields.front().size() - 1)).has_value();
+}
+
+/// One that goes to a VM: its name is VFIO's (drivers/vfio/pci/vfio_pci_intrs.c).
+bool is_passed_through(std::string_view line) {
+  return line.find(" vfio-") != std::string_view::npos;
 }
 
 void add_interrupts(std::string_view text, Counters& counters) {
@@ -71,10 +74,12 @@ void add_interrupts(std::string_view text, Counters& counters) {
   const auto cpus = parse_columns(lines.front());
   for (const std::string_view line : lines) {
     const auto fields = base::split(line, ' ');
-    if (!is_counted(line, fields)) continue;
+    if (!is_of_device(fields)) continue;
+    const auto counter =
+        is_passed_through(line) ? &CpuCounters::passed_through : &CpuCounters::interrupts;
     for (std::size_t i = 0; i < cpus.size() && i + 1 < fields.size(); ++i) {
       const auto found = counters.find(cpus[i]);
-      if (found != counters.end()) found->second.interrupts += number(fields[i + 1]).value_or(0);
+      if (found != counters.end()) found->second.*counter += number(fields[i + 1]).value_or(0);
     }
   }
 }

@@ -28,8 +28,9 @@ std::optional<ThreadCounters> thread_counters(const std::filesystem::path& proc,
 struct CpuCounters {
   std::uint64_t ran = 0;     ///< nanoseconds of all tasks but idle, without that which runs now
   std::uint64_t slices = 0;  ///< how often a task was given the CPU
-  /// Interrupts of devices that came to it, but those that go to a VM (VFIO).
+  /// Interrupts of the host's devices that came to it.
   std::uint64_t interrupts = 0;
+  std::uint64_t passed_through = 0;  ///< the same of devices that VMs have (VFIO)
 };
 
 /// Of each CPU that is online: /proc/schedstat (show_schedstat() in kernel/sched/stats.c, versions

@@ -21,13 +21,14 @@ std::uint64_t at_least_none(std::int64_t count) {
 
 Interruptions operator-(const Interruptions& now, const Interruptions& before) {
   return {now.slices - before.slices, now.nanoseconds - before.nanoseconds,
-          now.interrupts - before.interrupts};
+          now.interrupts - before.interrupts, now.passed_through - before.passed_through};
 }
 
 void operator+=(Interruptions& total, const Interruptions& more) {
   total.slices += more.slices;
   total.nanoseconds += more.nanoseconds;
   total.interrupts += more.interrupts;
+  total.passed_through += more.passed_through;
 }
 
 std::int64_t grown(std::uint64_t from, std::uint64_t to) {
@@ -105,7 +106,9 @@ void CpuInterruptions::go_on(int cpu, const host::CpuCounters& counters,
   const auto slices = slices_of_others(counters, own) - base.first;
   count.slices = std::max(count.slices, at_least_none(slices));
   count.interrupts += at_least_none(grown(base.cpu.interrupts, counters.interrupts));
+  count.passed_through += at_least_none(grown(base.cpu.passed_through, counters.passed_through));
   base.cpu.interrupts = counters.interrupts;
+  base.cpu.passed_through = counters.passed_through;
   if (count.slices == base.slices) {
     base = {base.first, count.slices, counters, own.ran, node_.clock.now()};
   } else if (const auto time = time_of_others(base, counters, own)) {

@@ -18,9 +18,10 @@ namespace ka::line {
 /// Of one CPU. Each is at least what happened, but `nanoseconds`, which may be a tick of the
 /// kernel's more for each slice.
 struct Interruptions {
-  std::uint64_t slices = 0;       ///< how often something else was given the CPU
-  std::uint64_t nanoseconds = 0;  ///< that it ran
-  std::uint64_t interrupts = 0;   ///< of devices
+  std::uint64_t slices = 0;          ///< how often something else was given the CPU
+  std::uint64_t nanoseconds = 0;     ///< that it ran
+  std::uint64_t interrupts = 0;      ///< of the host's devices
+  std::uint64_t passed_through = 0;  ///< interrupts of devices that VMs have: no interruptions
 };
 
 class CpuInterruptions {

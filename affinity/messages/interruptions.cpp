@@ -13,6 +13,7 @@ Interrupted& Interrupted::operator+=(const Interrupted& more) {
   slices += more.slices;
   nanoseconds += more.nanoseconds;
   interrupts += more.interrupts;
+  passed_through += more.passed_through;
   seconds = std::max(seconds, more.seconds);
   return *this;
 }
@@ -23,8 +24,13 @@ std::string interruptions_text(const Interrupted& interrupted) {
   const double milliseconds = static_cast<double>(interrupted.nanoseconds) / kMillisecond;
   const std::string interrupts =
       interrupted.interrupts == 0 ? "" : ", " + counted(interrupted.interrupts, "device interrupt");
-  return fmt::format("{}, {:.1f} ms{} in {:.0f} s", counted(interrupted.slices, "time"),
-                     milliseconds, interrupts, interrupted.seconds);
+  const std::string passed_through = interrupted.passed_through == 0
+                                         ? ""
+                                         : ", and " +
+                                               counted(interrupted.passed_through, "interrupt") +
+                                               " of passed-through devices";
+  return fmt::format("{}, {:.1f} ms{} in {:.0f} s{}", counted(interrupted.slices, "time"),
+                     milliseconds, interrupts, interrupted.seconds, passed_through);
 }
 
 }  // namespace ka::messages

@@ -36,10 +36,11 @@ std::string row_of(const InterruptedCpu& cpu) {
   constexpr double kMillisecond = 1e6;
   const double seconds = cpu.count.seconds;
   return fmt::format(
-      "{:<5} {:<32} {:>9.1f} {:>9} {:>9.1f} {:>12.2f} {:>12}\n", cpu.cpu,
+      "{:<5} {:<32} {:>9.1f} {:>9} {:>9.1f} {:>12.2f} {:>12} {:>12}\n", cpu.cpu,
       fmt::format("vCPU {} of {}", cpu.vcpu, cpu.pod_name.empty() ? cpu.sandbox : cpu.pod_name),
       seconds, cpu.count.slices, seconds > 0 ? static_cast<double>(cpu.count.slices) / seconds : 0,
-      static_cast<double>(cpu.count.nanoseconds) / kMillisecond, cpu.count.interrupts);
+      static_cast<double>(cpu.count.nanoseconds) / kMillisecond, cpu.count.interrupts,
+      cpu.count.passed_through);
 }
 
 }  // namespace
@@ -50,8 +51,9 @@ std::string describe_counters(const json::value& document) {
   }
   const auto cpus = interrupted_of(document);
   if (cpus.empty()) return "no vCPU is dedicated to a CPU\n";
-  std::string text = fmt::format("{:<5} {:<32} {:>9} {:>9} {:>9} {:>12} {:>12}\n", "CPU", "VCPU",
-                                 "SECONDS", "TIMES", "PER S", "OTHERS MS", "DEVICE IRQS");
+  std::string text =
+      fmt::format("{:<5} {:<32} {:>9} {:>9} {:>9} {:>12} {:>12} {:>12}\n", "CPU", "VCPU", "SECONDS",
+                  "TIMES", "PER S", "OTHERS MS", "DEVICE IRQS", "OWN IRQS");
   for (const InterruptedCpu& cpu : cpus) text += row_of(cpu);
   return text;
 }

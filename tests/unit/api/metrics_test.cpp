@@ -110,12 +110,13 @@ TEST_CASE("gauges sum over all pods and sandboxes", "[api]") {
   api.scene.node.cpu_ran(4, 0, 0);
   api.good("GET", "/v1/node");
   api.scene.clock.advance(std::chrono::seconds(1));
-  api.scene.node.cpu_ran(4, 3'000'000, 7, 11);
+  api.scene.node.cpu_ran(4, 3'000'000, 7, 11, 903);
   const std::string page = page_of(api);
   CAPTURE(page);
   CHECK(missing(page, {"kata_affinity_vcpu_interruptions_total{cpu=\"4\"} 7",
                        "kata_affinity_vcpu_interruption_seconds_total{cpu=\"4\"} 0.003",
-                       "kata_affinity_vcpu_device_interrupts_total{cpu=\"4\"} 11"}) == "");
+                       "kata_affinity_vcpu_device_interrupts_total{cpu=\"4\"} 11",
+                       "kata_affinity_vcpu_passed_through_interrupts_total{cpu=\"4\"} 3"}) == "");
   CHECK(missing(page,
                 {"kata_affinity_vcpu_wait_seconds_total{pod=\"shop/cart\",container=\"app\"} 2.5",
                  "kata_affinity_contested_cpus 0", "kata_affinity_memory_bytes{node=\"1\"} 8192",

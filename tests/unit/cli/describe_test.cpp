@@ -335,11 +335,14 @@ TEST_CASE("status sums up what interrupted a sandbox's dedicated vCPUs", "[cli]"
         parse(R"({"id":"s1","vcpus":[{"index":1,"role":"dedicated"}],"interruptions":)" +
               interruptions + "}"));
   };
-  CHECK(text(R"({"problem":"","cpus":[
+  CHECK(
+      text(R"({"problem":"","cpus":[
       {"cpu":4,"vcpu":1,"seconds":120.4,"slices":12,"nanoseconds":3000000,"interrupts":5},
-      {"cpu":5,"vcpu":2,"seconds":60,"slices":2,"nanoseconds":500000,"interrupts":0}]})")
-            .find("  interruptions: 14 times, 3.5 ms, 5 device interrupts in 120 s; most on CPU 4 "
-                  "(vCPU 1), 12 times\n") != std::string::npos);
+      {"cpu":5,"vcpu":2,"seconds":60,"slices":2,"nanoseconds":500000,"interrupts":0,
+       "passed_through":3}]})")
+          .find("  interruptions: 14 times, 3.5 ms, 5 device interrupts in 120 s, and 3 interrupts "
+                "of passed-through devices; most on CPU 4 (vCPU 1), 12 times\n") !=
+      std::string::npos);
   CHECK(text(R"({"problem":"","cpus":[{"cpu":4,"vcpu":1,"seconds":0,"slices":0}]})")
             .find("  interruptions: counted from now on\n") != std::string::npos);
   CHECK(text(R"({"problem":"no counters","cpus":[]})")

@@ -30,6 +30,8 @@ TEST_CASE("counters of CPUs are read from schedstat and interrupts") {
   CHECK(counters->at(0).interrupts == 40);
   CHECK(counters->at(10).ran == 444);
   CHECK(counters->at(10).interrupts == 7);
+  CHECK(counters->at(0).passed_through == 900);
+  CHECK(counters->at(10).passed_through == 901);
 }
 
 TEST_CASE("what is no counter counts nothing") {

@@ -125,3 +125,16 @@ TEST_CASE("without a dedicated vCPU nothing is read, and nothing is wrong") {
   CHECK(scene.counted.problem().empty());
   CHECK(scene.counted.tenancies().empty());
 }
+
+TEST_CASE("interrupts of passed-through devices are counted apart") {
+  Dedicated scene;
+  scene.after(seconds(0), 0, 0, 0, 0);
+  scene.clock.advance(seconds(10));
+  scene.node.cpu_ran(kCpu, 0, 0, 4, 907);
+  scene.counted.read();
+  scene.node.cpu_ran(kCpu, 0, 0, 4, 910);
+  scene.counted.read();
+  CHECK(scene.count().interrupts == 4);
+  CHECK(scene.count().passed_through == 10);
+  CHECK(scene.counted.totals().at(kCpu).passed_through == 10);
+}

@@ -51,17 +51,17 @@ std::string by(const Cause& cause, const std::string& name, const TaskFacts* tas
 TEST_CASE("what the daemon has counted is a table") {
   CHECK(cli::noise::describe_counters(boost::json::parse(R"({"interruptions":{"problem":"","cpus":[
       {"cpu":4,"vcpu":1,"sandbox":"s1","pod_name":"shop/cart","seconds":120.0,"slices":12,
-       "nanoseconds":3400000,"interrupts":5},
+       "nanoseconds":3400000,"interrupts":5,"passed_through":8},
       {"cpu":5,"vcpu":2,"sandbox":"s1","pod_name":"","seconds":0,"slices":0,"nanoseconds":0,
        "interrupts":0}]}})")) ==
         "CPU   VCPU                               SECONDS     TIMES     PER S    OTHERS MS  DEVICE "
-        "IRQS\n"
+        "IRQS     OWN IRQS\n"
         "4     vCPU 1 of shop/cart                  120.0        12       0.1         3.40         "
         "   "
-        "5\n"
+        "5            8\n"
         "5     vCPU 2 of s1                           0.0         0       0.0         0.00         "
         "   "
-        "0\n");
+        "0            0\n");
   CHECK(cli::noise::describe_counters(
             boost::json::parse(R"({"interruptions":{"problem":"no counters","cpus":[]}})")) ==
         "not counted: no counters\n");
