@@ -30,7 +30,7 @@ class FakeScheduling final : public helper::Scheduling {
     return {};
   }
 
-  bool leaves_some() const override { return limited; }
+  bool leaves_some(const policy::CpuSet&) const override { return limited; }
 
   helper::SchedulingPolicy of(int tid) const {
     const auto found = policies.find(tid);

@@ -220,7 +220,7 @@ Result<void> PartitionBuilder::add_cpus(const std::string& cgroup, const CpuSet&
 Result<void> PartitionBuilder::make_realtime(const Partition& wanted) {
   if (wanted.priority == 0) return {};
   SavedPolicies& saved = records_.partitions.at(wanted.vmm).scheduling;
-  return realtime_.make(wanted.vcpus, wanted.priority, saved, save_);
+  return realtime_.make(wanted, saved, save_);
 }
 
 /// A thread is no real-time thread any more before it leaves the partition.

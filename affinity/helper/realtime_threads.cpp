@@ -10,17 +10,17 @@ using policy::ThreadKey;
 
 }  // namespace
 
-Result<void> RealtimeThreads::make(const std::vector<ThreadKey>& threads, int priority,
-                                   SavedPolicies& saved, const std::function<bool()>& save) const {
-  if (!scheduling_.leaves_some()) {
+Result<void> RealtimeThreads::make(const policy::Partition& partition, SavedPolicies& saved,
+                                   const std::function<bool()>& save) const {
+  if (!scheduling_.leaves_some(partition.cpus)) {
     return base::fail(ErrorCode::kConflict,
                       "the kernel leaves other tasks nothing of a CPU with a real-time thread "
                       "(sched_rt_runtime_us, fair server), and a vCPU may be moved out of its "
                       "partition by another program");
   }
-  const SchedulingPolicy wanted = realtime_policy(priority);
+  const SchedulingPolicy wanted = realtime_policy(partition.priority);
   std::vector<ThreadKey> changed;
-  for (const ThreadKey& thread : threads) {
+  for (const ThreadKey& thread : partition.vcpus) {
     const auto differs = prepare(thread, wanted, saved);
     if (!differs && !is_gone(differs.error())) return unexpected(differs.error());
     if (differs && *differs) changed.push_back(thread);

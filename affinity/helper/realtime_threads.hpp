@@ -4,12 +4,12 @@
 
 #include <functional>
 #include <map>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "affinity/helper/scheduling.hpp"
 #include "affinity/helper/vmm_threads.hpp"
 #include "base/result.hpp"
+#include "policy/facts/partition.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::helper {
@@ -23,11 +23,11 @@ class RealtimeThreads {
   RealtimeThreads(const Scheduling& scheduling, VmmThreads threads)
       : scheduling_(scheduling), threads_(std::move(threads)) {}
 
-  /// These threads have this priority from now on. What a thread had is in `saved`, and `save` was
-  /// called, before it is changed. Threads that have ended are left out; one that another program
-  /// has made a real-time thread is an error.
-  base::Result<void> make(const std::vector<policy::ThreadKey>& threads, int priority,
-                          SavedPolicies& saved, const std::function<bool()>& save) const;
+  /// The vCPUs of a partition have its priority from now on. What a thread had is in `saved`, and
+  /// `save` was called, before it is changed. Threads that have ended are left out; one that
+  /// another program has made a real-time thread is an error.
+  base::Result<void> make(const policy::Partition& partition, SavedPolicies& saved,
+                          const std::function<bool()>& save) const;
   /// Threads of `saved` for which `stays` is not true are what they were, and are saved no more.
   base::Result<void> restore(SavedPolicies& saved,
                              const std::function<bool(const policy::ThreadKey&)>& stays) const;

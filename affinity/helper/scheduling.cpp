@@ -39,8 +39,8 @@ Result<void> KernelScheduling::set(const policy::ThreadKey& thread,
   return base::fail_errno(errno, "sched_setscheduler " + std::to_string(thread.tid));
 }
 
-bool KernelScheduling::leaves_some() const {
-  return !host::read_realtime_limits(proc_, debugfs_, 0).leaves_nothing;
+bool KernelScheduling::leaves_some(const policy::CpuSet& cpus) const {
+  return host::read_realtime_limits(proc_, debugfs_, cpus).nothing.empty();
 }
 
 }  // namespace ka::helper

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::helper {
@@ -34,8 +35,9 @@ class Scheduling {
   /// after (I9).
   virtual base::Result<void> set(const policy::ThreadKey& thread,
                                  const SchedulingPolicy& policy) const = 0;
-  /// Whether the kernel leaves others some of a CPU with a real-time thread that never sleeps.
-  virtual bool leaves_some() const = 0;
+  /// Whether the kernel leaves others some of each of these CPUs, where a real-time thread that
+  /// never sleeps has it.
+  virtual bool leaves_some(const policy::CpuSet& cpus) const = 0;
 };
 
 class KernelScheduling final : public Scheduling {
@@ -46,7 +48,7 @@ class KernelScheduling final : public Scheduling {
   base::Result<SchedulingPolicy> get(int tid) const override;
   base::Result<void> set(const policy::ThreadKey& thread,
                          const SchedulingPolicy& policy) const override;
-  bool leaves_some() const override;
+  bool leaves_some(const policy::CpuSet& cpus) const override;
 
  private:
   std::filesystem::path proc_, debugfs_;

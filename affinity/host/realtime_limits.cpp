@@ -33,31 +33,39 @@ bool has_fair_server(const fs::path& proc) {
 }
 
 /// -1: without limit (Documentation/scheduler/sched-rt-group.rst).
-RealtimeLimits read_throttling(const fs::path& proc) {
+RealtimeLimits read_throttling(const fs::path& proc, const policy::CpuSet& cpus) {
   const auto runtime = read_number(proc / "sys/kernel/sched_rt_runtime_us");
   const auto period = read_number(proc / "sys/kernel/sched_rt_period_us");
-  if (!runtime || !period || *runtime < 0 || *runtime >= *period) {
-    return {.throttled = {}, .fair_server = {}, .leaves_nothing = true};
-  }
-  const CpuShare share{microseconds(*period - *runtime), microseconds(*period)};
-  return {.throttled = share, .fair_server = {}, .leaves_nothing = false};
+  if (!runtime || !period || *runtime < 0 || *runtime >= *period) return {.nothing = cpus};
+  return {.throttled = CpuShare{microseconds(*period - *runtime), microseconds(*period)}};
 }
 
-}  // namespace
+bool leaves_less(const CpuShare& one, const CpuShare& other) {
+  return one.time.count() * other.period.count() < other.time.count() * one.period.count();
+}
 
 /// It is on unless somebody has switched it off there (kernel/sched/debug.c).
-RealtimeLimits read_realtime_limits(const fs::path& proc, const fs::path& debugfs, int cpu) {
-  if (!has_fair_server(proc)) return read_throttling(proc);
+void add_fair_server(const fs::path& debugfs, int cpu, RealtimeLimits& limits) {
   const fs::path directory = debugfs / "sched/fair_server" / ("cpu" + std::to_string(cpu));
   const auto runtime = read_number(directory / "runtime");
   const auto period = read_number(directory / "period");
-  if (!runtime || !period) return {};
-  if (*runtime == 0) return {.throttled = {}, .fair_server = {}, .leaves_nothing = true};
+  if (!runtime || !period) return limits.unseen.add(cpu);
+  if (*runtime == 0) return limits.nothing.add(cpu);
   const auto in_us = [](long long ns) {
     return std::chrono::duration_cast<microseconds>(nanoseconds(ns));
   };
   const CpuShare share{in_us(*runtime), in_us(*period)};
-  return {.throttled = {}, .fair_server = share, .leaves_nothing = false};
+  if (!limits.fair_server || leaves_less(share, *limits.fair_server)) limits.fair_server = share;
+}
+
+}  // namespace
+
+RealtimeLimits read_realtime_limits(const fs::path& proc, const fs::path& debugfs,
+                                    const policy::CpuSet& cpus) {
+  if (!has_fair_server(proc)) return read_throttling(proc, cpus);
+  RealtimeLimits limits;
+  for (const int cpu : cpus) add_fair_server(debugfs, cpu, limits);
+  return limits;
 }
 
 }  // namespace ka::host

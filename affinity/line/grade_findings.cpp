@@ -163,6 +163,21 @@ void collect_realtime_limits(const SandboxView& view, const host::RealtimeLimits
                                        "throttled"));
     report.findings.back().remedy = "sysctl kernel.sched_rt_runtime_us=990000: for 10 ms";
   }
+  if (!limits.unseen.empty()) {
+    report.findings.push_back(
+        of_grade(Severity::kNote, view.pod.id,
+                 "it is not known what other tasks get that wait on CPUs " +
+                     policy::format_list(limits.unseen) +
+                     ": the fair server cannot be read (/sys/kernel/debug/sched)",
+                 "fair-server-unknown"));
+  }
+  if (!limits.nothing.empty()) {
+    report.findings.push_back(
+        of_grade(Severity::kDegraded, view.pod.id,
+                 "other tasks that wait on CPUs " + policy::format_list(limits.nothing) +
+                     " get nothing, or are not known to get any (sched_rt_runtime_us, fair server)",
+                 "no-limit"));
+  }
   if (!limits.fair_server) return;
   report.findings.push_back(of_grade(
       Severity::kNote, view.pod.id,

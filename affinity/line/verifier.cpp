@@ -184,10 +184,10 @@ void Verifier::check_grade(const Sandbox& sandbox) {
   if (!view) return;
   collect_grade(*view, report_);
   if (view->partition == nullptr) return;
-  collect_realtime_limits(*view,
-                          host::read_realtime_limits(node_.roots.proc, node_.roots.debugfs,
-                                                     view->partition->cpus.first()),
-                          report_);
+  collect_realtime_limits(
+      *view,
+      host::read_realtime_limits(node_.roots.proc, node_.roots.debugfs, view->partition->cpus),
+      report_);
 }
 
 void Verifier::collect_dedicated(const Sandbox& sandbox) {

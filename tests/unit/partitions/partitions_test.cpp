@@ -259,13 +259,21 @@ TEST_CASE("what the kernel leaves to others of a realtime sandbox's CPUs is said
   write(node.node.proc() / "sys/kernel/osrelease", "6.12.1-1-amd64\n");
   CHECK(found("throttled").empty());
   CHECK(found("fair-server").empty());
+  CHECK(found("fair-server-unknown").find("CPUs 2-3: the fair server cannot be read") !=
+        std::string::npos);
   write(node.node.debugfs() / "sched/fair_server/cpu2/runtime", "50000000\n");
   write(node.node.debugfs() / "sched/fair_server/cpu2/period", "1000000000\n");
   CHECK(found("throttled").empty());
+  CHECK(found("fair-server-unknown").find("CPUs 3:") != std::string::npos);
+  write(node.node.debugfs() / "sched/fair_server/cpu3/runtime", "90000000\n");
+  write(node.node.debugfs() / "sched/fair_server/cpu3/period", "1000000000\n");
+  CHECK(found("fair-server-unknown").empty());
+  CHECK(found("no-limit").empty());
   CHECK(found("fair-server") ==
         "other tasks that wait on its CPUs get 50 ms of each 1000 ms (fair server)");
   write(node.node.debugfs() / "sched/fair_server/cpu2/runtime", "0\n");
-  CHECK(found("fair-server").empty());
+  CHECK(found("no-limit").find("CPUs 2 get nothing") != std::string::npos);
+  CHECK(found("fair-server").find("get 90 ms") != std::string::npos);
 }
 
 TEST_CASE("an exclusive container without a VM has its own cgroup as partition, until it exits") {
