@@ -56,7 +56,7 @@ constexpr auto kExamples = std::to_array<Example>({
     {"verify", "verify", "0: ok or degraded, 1: violated or unknown"},
     {"verify", "verify --strict || logger 'pinning broken'", "for monitoring"},
     {"measure", "measure shop/cart", "its dedicated vCPUs, 10 seconds"},
-    {"measure", "measure shop/cart --for 30s --vcpus 2-3 --json", "with a histogram"},
+    {"measure", "measure shop/cart --for 30s --vcpus 2-3 --json", "as JSON"},
     {"noise", "noise shop/cart", "what else ran on its CPUs in 10 seconds"},
     {"noise", "noise --cpus 4-5 --for 5s --json", "these CPUs, owned or not"},
     {"noise", "noise --counters", "all dedicated vCPUs, since each was first counted"},

@@ -115,7 +115,8 @@ Result<json::object> record(const Targets& targets, std::chrono::seconds time) {
   const noise::Nanoseconds end = recorder->stop(handle);
   seen.finish(end);
   const noise::Stolen stolen = noise::since(before, noise::read_stolen(kProc));
-  return noise::to_json(targets, seen, tasks, stolen, end - start);
+  const noise::InterruptFiles interrupts(kProc, std::filesystem::path(kSys) / "kernel/debug");
+  return noise::to_json(targets, seen, {tasks, interrupts}, stolen, end - start);
 }
 
 }  // namespace

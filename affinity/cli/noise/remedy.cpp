@@ -8,18 +8,48 @@ namespace {
 
 using enum Movable;
 
+constexpr const char* kOfKataAffinity =
+    "it is of a VM: kata-affinity places those of sandboxes (kata-affinityctl verify)";
+
+/// Names of threads of VMMs and of what serves them (vmm/procfs/known_vmms.cpp).
+bool is_of_vmm(std::string_view name) {
+  const auto begins = [name](std::string_view with) { return name.starts_with(with); };
+  return name.ends_with("/KVM") || begins("vhost-") || begins("virtiofsd") || begins("qemu-") ||
+         begins("cloud-hyp") || begins("firecracker") || begins("fc_vcpu") || begins("vcpu") ||
+         begins("containerd-shim");
+}
+
+/// "irq/24-eth0", "irq/24-s-eth0" (kernel/irq/manage.c, setup_irq_thread()): it follows its
+/// interrupt. Empty: it is no such thread.
+std::string interrupt_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "irq/";
+  if (!name.starts_with(kPrefix)) return {};
+  name.remove_prefix(kPrefix.size());
+  return std::string(name.substr(0, name.find('-')));
+}
+
+std::string file_of(const std::string& interrupt) {
+  return "/proc/irq/" + interrupt + "/smp_affinity_list";
+}
+
 /// An unbound worker follows the mask of all of them; one of a CPU is bound
 /// (kernel/workqueue.c, worker names: kworker/CPU:ID, kworker/uPOOL:ID).
 Remedy for_kernel(const std::string& name, const TaskFacts& task) {
   if (name.starts_with("kworker/u")) return {kYes, "/sys/devices/virtual/workqueue/cpumask"};
+  const std::string interrupt = interrupt_of(name);
+  if (!interrupt.empty()) return {kYes, "it follows its interrupt: " + file_of(interrupt)};
+  if (name.starts_with("vhost-")) return {kYes, kOfKataAffinity};
   if (task.is_bound) return {kNo, "the kernel binds it to this CPU"};
   return {kYes, "its affinity mask (taskset -p)"};
 }
 
-Remedy for_task(const std::string& name, const TaskFacts* task) {
+}  // namespace
+
+Remedy remedy_for_task(const std::string& name, const TaskFacts* task) {
   if (task == nullptr) return {kUnknown, "it had ended before it could be read"};
   if (task->is_kernel) return for_kernel(name, *task);
   if (task->is_bound) return {kNo, "the kernel does not let it move"};
+  if (is_of_vmm(name)) return {kYes, kOfKataAffinity};
   if (!host::pod_uid_of(task->cgroup).empty())
     return {kYes, "the cpuset of its container, which kubelet writes"};
   if (task->cgroup.empty() || task->cgroup == "/") return {kYes, "its affinity mask (taskset -p)"};
@@ -28,26 +58,32 @@ Remedy for_task(const std::string& name, const TaskFacts* task) {
                       : Remedy{kYes, "AllowedCPUs= of " + unit};
 }
 
-}  // namespace
-
 std::string_view movable_name(Movable movable) {
   if (movable == kUnknown) return "unknown";
   return movable == kYes ? "yes" : "no";
 }
 
-Remedy remedy_for(const Cause& cause, const std::string& name, const TaskFacts* task) {
-  switch (cause.kind) {
-    case CauseKind::kTask:
-      return for_task(name, task);
-    case CauseKind::kInterrupt:
-      return {kUnknown, "/proc/irq/" + std::to_string(cause.id) +
-                            "/smp_affinity_list, unless its driver manages it"};
-    case CauseKind::kSoftirq:
-      return {kNo, "it follows the interrupt, timer or task that raised it"};
-    case CauseKind::kVector:
-      return {kNo, "it belongs to this CPU"};
+Remedy remedy_for_interrupt(int number, const std::string& name, const InterruptFacts* interrupt) {
+  if (name.starts_with("vfio-")) {
+    return {kNo, "its device is passed through: it stays with the VM's vCPUs"};
   }
-  return {};
+  if (interrupt == nullptr) return {kUnknown, "it is gone"};
+  const std::string now = interrupt->effective.empty()
+                              ? ""
+                              : "; it goes to CPU " + policy::format_list(interrupt->effective);
+  const std::string file = file_of(std::to_string(number));
+  if (!interrupt->is_movable) {
+    return {kUnknown, file + ", unless its driver manages it" + now};
+  }
+  if (*interrupt->is_movable) return {kYes, file + now};
+  return {kNo, "the kernel keeps it there: its driver manages it" + now};
+}
+
+Remedy remedy_for(CauseKind kind) {
+  if (kind == CauseKind::kSoftirq) {
+    return {kNo, "it follows the interrupt, timer or task that raised it"};
+  }
+  return {kNo, "it belongs to this CPU"};
 }
 
 }  // namespace ka::cli::noise

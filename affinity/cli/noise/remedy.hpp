@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/cli/noise/interrupt_files.hpp"
 #include "affinity/cli/noise/tasks.hpp"
 #include "affinity/cli/noise/trace_event.hpp"
 
@@ -20,7 +21,11 @@ struct Remedy {
   std::string by;  ///< by what, or why not
 };
 
-/// `task`: of a cause that is one; null: it had ended. `name`: of the cause.
-Remedy remedy_for(const Cause& cause, const std::string& name, const TaskFacts* task);
+/// Of a task; null: it had ended before it could be read.
+Remedy remedy_for_task(const std::string& name, const TaskFacts* task);
+/// Of an interrupt of a device; null: it is gone.
+Remedy remedy_for_interrupt(int number, const std::string& name, const InterruptFacts* interrupt);
+/// Of anything else.
+Remedy remedy_for(CauseKind kind);
 
 }  // namespace ka::cli::noise

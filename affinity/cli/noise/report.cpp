@@ -58,8 +58,16 @@ std::vector<Line> lines_of(const Target& target, const CpuUsage& cpu, const Task
   return lines;
 }
 
-json::object to_json(const Line& line) {
-  const Remedy remedy = remedy_for(line.cause, line.name, line.task);
+Remedy remedy_of(const Line& line, const InterruptFiles& interrupts) {
+  const int id = line.cause.id;
+  if (line.cause.kind == CauseKind::kTask) return remedy_for_task(line.name, line.task);
+  if (line.cause.kind != CauseKind::kInterrupt) return remedy_for(line.cause.kind);
+  const auto facts = interrupts.read(id);
+  return remedy_for_interrupt(id, line.name, facts ? &*facts : nullptr);
+}
+
+json::object to_json(const Line& line, const InterruptFiles& interrupts) {
+  const Remedy remedy = remedy_of(line, interrupts);
   return {{"kind", kind_name(line.cause.kind)},
           {"id", line.cause.id},
           {"name", line.name},
@@ -81,14 +89,15 @@ json::array titles_of(const std::vector<Owner>& owners) {
   return titles;
 }
 
-json::object to_json(int number, const Target& target, const CpuUsage& cpu, const Tasks& tasks) {
+json::object to_json(int number, const Target& target, const CpuUsage& cpu,
+                     const Machine& machine) {
   json::array causes;
   std::uint64_t count = cpu.rest.count;
   Nanoseconds total = cpu.rest.total;
-  for (const Line& line : lines_of(target, cpu, tasks)) {
+  for (const Line& line : lines_of(target, cpu, machine.tasks)) {
     count += line.usage->count;
     total += line.usage->total;
-    causes.push_back(to_json(line));
+    causes.push_back(to_json(line, machine.interrupts));
   }
   return {{"cpu", number},
           {"owners", titles_of(target.owners)},
@@ -133,23 +142,25 @@ std::string summary_of(const json::value& cpu, double seconds) {
 std::string row_of(const json::value& cause) {
   const std::string kind = text_of(cause, "kind");
   const bool has_number = kind == "task" || kind == "interrupt";
-  const std::string name = text_of(cause, "name");
-  return fmt::format("  {:<9} {:<28} {:>7} {:>11.1f} {:>10.1f}  {:<8} {}\n", kind,
+  const std::string name = text_of(cause, "name"), cgroup = text_of(cause, "cgroup");
+  const bool has_cgroup = !cgroup.empty() && cgroup != "/";
+  return fmt::format("  {:<9} {:<28} {:>7} {:>11.1f} {:>10.1f}  {:<8} {}{}\n", kind,
                      (name.empty() ? "?" : name) +
                          (has_number ? fmt::format(" [{}]", number_of(cause, "id")) : ""),
                      number_of(cause, "count"), real_of(cause, "total_us"),
-                     real_of(cause, "longest_us"), text_of(cause, "movable"), text_of(cause, "by"));
+                     real_of(cause, "longest_us"), text_of(cause, "movable"), text_of(cause, "by"),
+                     has_cgroup ? " (in " + cgroup + ")" : "");
 }
 
 }  // namespace
 
-json::object to_json(const Targets& targets, const Interruptions& seen, const Tasks& tasks,
+json::object to_json(const Targets& targets, const Interruptions& seen, const Machine& machine,
                      const Stolen& stolen, std::chrono::nanoseconds time) {
   json::array cpus;
   for (const auto& [number, target] : targets) {
     const auto usage = seen.cpus().find(number);
     if (usage == seen.cpus().end()) continue;
-    json::object cpu = to_json(number, target, usage->second, tasks);
+    json::object cpu = to_json(number, target, usage->second, machine);
     const auto found = stolen.find(number);
     cpu["stolen_ms"] = found == stolen.end() ? 0 : found->second.count();
     cpus.push_back(std::move(cpu));

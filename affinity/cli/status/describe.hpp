@@ -40,6 +40,8 @@ std::string describe_cpu(const boost::json::value& cpu);
 std::string verdict_of(const boost::json::value& report);
 /// POST /v1/verify: the verdict, how much was read, and a line for each finding.
 std::string describe_report(const boost::json::value& report);
+/// The response of POST .../measure: a row for each vCPU, and the histogram of each.
+std::string describe_latencies(const boost::json::value& result);
 /// An event: one line.
 std::string describe_event(const boost::json::value& event);
 /// "-" for no CPUs.

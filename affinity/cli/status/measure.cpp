@@ -2,12 +2,20 @@
 // The command `measure`.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <boost/system/error_code.hpp>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/client/sandbox_name.hpp"
+#include "affinity/cli/status/describe.hpp"
 #include "affinity/cli/status/status.hpp"
 #include "base/json/lookup.hpp"
 
@@ -26,6 +34,33 @@ std::string row(const json::value& vcpu) {
       micros_of(vcpu, "p999_us"), micros_of(vcpu, "max_us"), micros_of(vcpu, "stolen_us") / 1000);
 }
 
+/// "  vCPU 1", and a line for each bucket: its end, how many wake-ups were no later, and a bar.
+std::string histogram(const json::value& vcpu) {
+  constexpr double kWidest = 40;
+  long long most = 1;
+  std::vector<std::pair<double, long long>> buckets;
+  for (const json::value& bucket : array_of(vcpu, "histogram")) {
+    const auto* pair = bucket.if_array();
+    if (pair == nullptr || pair->size() != 2) continue;
+    boost::system::error_code wrong;
+    const auto end = (*pair)[0].to_number<double>(wrong);
+    const auto count = wrong ? 0 : (*pair)[1].to_number<long long>(wrong);
+    if (wrong) continue;
+    buckets.emplace_back(end, count);
+    most = std::max(most, count);
+  }
+  std::string text =
+      fmt::format("\nvCPU {}, wake-ups that were at most so late:\n", number_of(vcpu, "vcpu"));
+  for (const auto& [end, count] : buckets) {
+    const double share = static_cast<double>(count) / static_cast<double>(most);
+    const auto width = static_cast<std::size_t>(std::ceil(share * kWidest));
+    text += fmt::format("{:>10.1f} us {:>9}  {}\n", end, count, std::string(width, '#'));
+  }
+  return buckets.empty() ? std::string() : text;
+}
+
+}  // namespace
+
 std::string describe_latencies(const json::value& result) {
   std::string text =
       fmt::format("{:>4}  {:<12} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "vCPU", "CPUs",
@@ -35,8 +70,11 @@ std::string describe_latencies(const json::value& result) {
   if (!flag_of(result, "realtime")) {
     text += "SCHED_FIFO was refused in the guest: waiting for its own threads counts too\n";
   }
+  for (const json::value& vcpu : array_of(result, "vcpus")) text += histogram(vcpu);
   return text;
 }
+
+namespace {
 
 json::object body_of(const MeasureOptions& options) {
   json::object body{{"seconds", options.seconds}};

@@ -443,3 +443,15 @@ TEST_CASE("a CPU's explanation names owners, reports with their times, and what 
         "Reports [source, time], * decides\n  none\n"
         "Placed here\n  none\n");
 }
+
+TEST_CASE("a measurement is a table, and a histogram of each vCPU", "[cli]") {
+  const std::string text = cli::describe_latencies(parse(R"({"realtime":true,"vcpus":[
+      {"vcpu":1,"cpus":"4","dedicated":true,"samples":60,"p50_us":3.5,"max_us":9,"stolen_us":0,
+       "histogram":[[4.1,40],[8.2,19],[16.4,1]]},
+      {"vcpu":2,"cpus":"5","samples":0,"histogram":[]}]})"));
+  CHECK(text.find("\nvCPU 1, wake-ups that were at most so late:\n"
+                  "       4.1 us        40  ########################################\n"
+                  "       8.2 us        19  ###################\n"
+                  "      16.4 us         1  #\n") != std::string::npos);
+  CHECK(text.find("vCPU 2, wake-ups") == std::string::npos);
+}

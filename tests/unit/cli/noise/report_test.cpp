@@ -37,12 +37,12 @@ void change(Interruptions& seen, int cpu, int at, int from, int to, const std::s
 }
 
 json::value report_of(const Interruptions& seen, const Tasks& tasks) {
-  return to_json(targets(), seen, tasks, {{4, std::chrono::milliseconds(20)}},
+  const InterruptFiles interrupts("/nowhere", "/nowhere");
+  return to_json(targets(), seen, {tasks, interrupts}, {{4, std::chrono::milliseconds(20)}},
                  std::chrono::seconds(1));
 }
 
-std::string by(const Cause& cause, const std::string& name, const TaskFacts* task) {
-  const Remedy remedy = remedy_for(cause, name, task);
+std::string text_of(const Remedy& remedy) {
   return std::string(movable_name(remedy.movable)) + ": " + remedy.by;
 }
 
@@ -136,15 +136,17 @@ TEST_CASE("lost events make the figures a lower bound") {
 }
 
 TEST_CASE("what can be moved, and by what") {
-  const Cause task{CauseKind::kTask, 99};
+  const auto by = [](const std::string& name, const TaskFacts& facts) {
+    return text_of(remedy_for_task(name, &facts));
+  };
   const TaskFacts bound{.is_kernel = true, .is_bound = true, .cgroup = "/"};
   const TaskFacts kernel{.is_kernel = true, .cgroup = "/"};
-  CHECK(by(task, "kworker/4:1", &bound) == "no: the kernel binds it to this CPU");
-  CHECK(by(task, "kworker/u8:3", &bound) == "yes: /sys/devices/virtual/workqueue/cpumask");
-  CHECK(by(task, "kcompactd0", &kernel) == "yes: its affinity mask (taskset -p)");
+  CHECK(by("kworker/4:1", bound) == "no: the kernel binds it to this CPU");
+  CHECK(by("kworker/u8:3", bound) == "yes: /sys/devices/virtual/workqueue/cpumask");
+  CHECK(by("kcompactd0", kernel) == "yes: its affinity mask (taskset -p)");
   const auto in = [&](const std::string& cgroup) {
     const TaskFacts facts{.cgroup = cgroup};
-    return by(task, "x", &facts);
+    return by("x", facts);
   };
   CHECK(in("/system.slice/cron.service") == "yes: AllowedCPUs= of cron.service");
   CHECK(in("/user.slice/user-0.slice/session-1.scope/x") == "yes: AllowedCPUs= of session-1.scope");
@@ -152,9 +154,41 @@ TEST_CASE("what can be moved, and by what") {
   CHECK(in("/mine") == "yes: the cpuset of cgroup /mine");
   CHECK(in("/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-c9.scope") ==
         "yes: the cpuset of its container, which kubelet writes");
-  CHECK(by({CauseKind::kInterrupt, 36}, "eth0", nullptr) ==
-        "unknown: /proc/irq/36/smp_affinity_list, unless its driver manages it");
-  CHECK(by({CauseKind::kVector, 0}, "timer", nullptr) == "no: it belongs to this CPU");
+  CHECK(by("irq/24-eth0", bound) ==
+        "yes: it follows its interrupt: /proc/irq/24/smp_affinity_list");
+  const TaskFacts of_pod{.cgroup = "/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-c9.scope"};
+  for (const char* name : {"CPU 2/KVM", "qemu-system-x86", "vhost-4711", "fc_vcpu 0"}) {
+    CHECK(by(name, of_pod).starts_with("yes: it is of a VM: kata-affinity places"));
+  }
+  CHECK(by("vhost-4711", kernel).starts_with("yes: it is of a VM"));
+  CHECK(text_of(remedy_for_task("x", nullptr)).starts_with("unknown: it had ended"));
+  CHECK(text_of(remedy_for(CauseKind::kVector)) == "no: it belongs to this CPU");
+}
+
+TEST_CASE("an interrupt can be moved where the kernel says so") {
+  const tests::TempDir dir;
+  const InterruptFiles files(dir.path() / "proc", dir.path() / "debug");
+  const auto by = [&](const char* name = "eth0") {
+    const auto facts = files.read(36);
+    return text_of(remedy_for_interrupt(36, name, facts ? &*facts : nullptr));
+  };
+  CHECK(by() == "unknown: it is gone");
+  dir.write("proc/irq/36/smp_affinity_list", "0-7\n");
+  dir.write("proc/irq/36/effective_affinity_list", "4\n");
+  dir.write("proc/sys/kernel/osrelease", "6.12.3\n");
+  CHECK(by() ==
+        "unknown: /proc/irq/36/smp_affinity_list, unless its driver manages it; it goes to CPU 4");
+  dir.write("debug/irq/irqs/36", "dstate:   0x1\n            IRQD_AFFINITY_MANAGED\n");
+  CHECK(by() == "no: the kernel keeps it there: its driver manages it; it goes to CPU 4");
+  dir.write("debug/irq/irqs/36", "dstate:   0x1\n");
+  CHECK(by() == "yes: /proc/irq/36/smp_affinity_list; it goes to CPU 4");
+  std::filesystem::remove(dir.path() / "debug/irq/irqs/36");
+  dir.write("proc/sys/kernel/osrelease", "6.13.0-rc1\n");
+  CHECK(by() == "yes: /proc/irq/36/smp_affinity_list; it goes to CPU 4");
+  CHECK(by("vfio-msix[0](0000:01:00.0)").starts_with("no: its device is passed through"));
+  std::filesystem::permissions(dir.path() / "proc/irq/36/smp_affinity_list",
+                               std::filesystem::perms::owner_read);
+  CHECK(by().starts_with("no: the kernel keeps it there"));
 }
 
 TEST_CASE("time stolen by a hypervisor is what /proc/stat says between two readings") {
@@ -169,4 +203,16 @@ TEST_CASE("time stolen by a hypervisor is what /proc/stat says between two readi
   CHECK(since(before, now) == Stolen{{4, std::chrono::milliseconds(30)}});
   CHECK(since(now, before).empty());
   CHECK(read_stolen("/nowhere").empty());
+}
+
+TEST_CASE("the text names the cgroup of a task that has one of its own") {
+  const std::string text = describe(json::parse(R"({"seconds":1,"cpus":[{"cpu":4,"seen":true,
+      "complete":true,"causes":[
+        {"kind":"task","id":7,"name":"backup","cgroup":"/system.slice/backup.service","count":1,
+         "total_us":1.0,"longest_us":1.0,"movable":"yes","by":"AllowedCPUs= of backup.service"},
+        {"kind":"task","id":8,"name":"kswapd0","cgroup":"/","count":1,"total_us":1.0,
+         "longest_us":1.0,"movable":"yes","by":"its affinity mask"}]}]})"));
+  CHECK(text.find("AllowedCPUs= of backup.service (in /system.slice/backup.service)\n") !=
+        std::string::npos);
+  CHECK(text.find("its affinity mask\n") != std::string::npos);
 }
