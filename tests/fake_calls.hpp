@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/line/affinity_calls.hpp"
+#include "affinity/host/affinity_calls.hpp"
 
 namespace ka::tests {
 
-class FakeCalls final : public line::AffinityCalls {
+class FakeCalls final : public host::AffinityCalls {
  public:
   using CpuSet = policy::CpuSet;
 

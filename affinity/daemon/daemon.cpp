@@ -27,10 +27,10 @@
 #include "affinity/daemon/sources.hpp"
 #include "affinity/daemon/ticker.hpp"
 #include "affinity/guests/guests.hpp"
+#include "affinity/host/affinity_calls.hpp"
 #include "affinity/host/cpuset_writer.hpp"
 #include "affinity/host/node_memory.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/line/affinity_calls.hpp"
 #include "affinity/line/line.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/line/requests.hpp"
@@ -337,7 +337,7 @@ class Daemon {
   Prerequisites prerequisites_;
   log::Log log_;
   const base::Clock& clock_;
-  line::KernelAffinityCalls calls_;
+  host::KernelAffinityCalls calls_;
   host::KernelCpusetWriter cpusets_;
   state::Store store_;
   board::Board board_;

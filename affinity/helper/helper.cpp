@@ -79,14 +79,14 @@ class Helper {
          std::string boot_id)
       : clock_(clock),
         log_(log::Level::kInfo, clock),
-        keeper_(all_host_masks(options.roots, clock),
+        keeper_(all_host_masks(options.roots, clock, calls_),
                 RecordFile<MaskRecords>(options.state, boot_id), log_),
         resctrl_(options.roots),
         rdt_(resctrl_, VmmThreads(options.roots.proc),
              RecordFile<RdtRecords>(options.state, boot_id), log_),
         cgroups_(options.roots.proc),
         scheduling_(options.roots.proc, options.roots.sys / "kernel/debug"),
-        kernel_threads_(options.roots),
+        kernel_threads_(options.roots, calls_),
         partitions_(cgroups_, scheduling_, VmmThreads(options.roots.proc), kernel_threads_,
                     RecordFile<PartitionRecords>(options.state, boot_id), log_),
         cpu_power_(options.roots.sys),
@@ -201,6 +201,7 @@ class Helper {
   const base::Clock& clock_;
   boost::asio::io_context io_;
   log::Log log_;
+  host::KernelAffinityCalls calls_;
   Keeper keeper_;
   ResctrlFiles resctrl_;
   RdtKeeper rdt_;

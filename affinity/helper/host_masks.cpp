@@ -16,14 +16,15 @@ base::Result<std::vector<HostMask>> HostMasks::read_again(const std::vector<Host
 
 /// irqbalance writes interrupts, and those that come are routed by the default before they are
 /// seen: so both come before what is there.
-AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock) {
+AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock,
+                            host::AffinityCalls& calls) {
   AllHostMasks all;
   all.push_back(std::make_unique<Units>(roots, clock));
   all.push_back(std::make_unique<Irqbalance>(roots));
   all.push_back(std::make_unique<NewInterrupts>(roots));
   all.push_back(std::make_unique<Interrupts>(roots));
   all.push_back(std::make_unique<Workqueues>(roots));
-  all.push_back(std::make_unique<KernelThreads>(roots));
+  all.push_back(std::make_unique<KernelThreads>(roots, calls));
   all.push_back(std::make_unique<Queues>(roots, Queues::Direction::kReceive));
   all.push_back(std::make_unique<Queues>(roots, Queues::Direction::kTransmit));
   return all;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/host/affinity_calls.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
@@ -60,7 +61,8 @@ class HostMasks {
 
 using AllHostMasks = std::vector<std::unique_ptr<HostMasks>>;
 
-/// Each kind once. `clock` must outlive them.
-AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock);
+/// Each kind once. `clock` and `calls` must outlive them.
+AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock,
+                            host::AffinityCalls& calls);
 
 }  // namespace ka::helper

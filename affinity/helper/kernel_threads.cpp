@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/helper/kernel_threads.hpp"
 
-#include <sched.h>
-
-#include <cerrno>
 #include <optional>
 
 #include "affinity/helper/mask_files.hpp"
+#include "affinity/host/undo.hpp"
 #include "base/files.hpp"
+#include "base/process.hpp"
 
 namespace ka::helper {
 namespace {
 
+using base::ErrorCode;
 using base::Result;
 using base::ThreadStat;
 using policy::CpuSet;
+using policy::ThreadKey;
+using policy::plan::Write;
 
 constexpr int kKthreadd = 2;
 constexpr std::string_view kField = "\nCpus_allowed_list:\t";
@@ -49,44 +51,39 @@ std::optional<CpuSet> allowed(const Roots& roots, int tid) {
   return cpus ? std::optional(*cpus) : std::nullopt;
 }
 
-/// Without CPUs that are offline.
-Result<CpuSet> active_cpus(int tid, std::size_t size) {
-  cpu_set_t* mask = CPU_ALLOC(size);
-  if (mask == nullptr) return base::fail_errno(ENOMEM, "sched_getaffinity");
-  const std::size_t bytes = CPU_ALLOC_SIZE(size);
-  CPU_ZERO_S(bytes, mask);
-  CpuSet cpus;
-  const int failed = ::sched_getaffinity(tid, bytes, mask) == 0 ? 0 : errno;
-  for (std::size_t cpu = 0; failed == 0 && cpu < size; ++cpu) {
-    if (CPU_ISSET_S(cpu, bytes, mask)) cpus.add(static_cast<int>(cpu));
-  }
-  CPU_FREE(mask);
-  if (failed == 0) return cpus;
-  return base::fail_errno(failed, "sched_getaffinity");
-}
-
-/// 0 where it has none.
-int tid_of(const HostMask& mask) {
-  const auto number = base::parse_number(mask.name.substr(0, mask.name.find(' ')));
-  return number ? static_cast<int>(*number) : 0;
-}
-
-Result<void> set_affinity(int tid, const CpuSet& cpus) {
-  const auto size = static_cast<std::size_t>(cpus.last()) + 1;
-  cpu_set_t* mask = CPU_ALLOC(size);
-  if (mask == nullptr) return base::fail_errno(ENOMEM, "sched_setaffinity");
-  const std::size_t bytes = CPU_ALLOC_SIZE(size);
-  CPU_ZERO_S(bytes, mask);
-  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask);
-  const int failed = ::sched_setaffinity(tid, bytes, mask) == 0 ? 0 : errno;
-  CPU_FREE(mask);
-  if (failed == 0) return {};
-  return base::fail_errno(failed, "sched_setaffinity");
+/// A thread of the kernel is a process of its own.
+Result<ThreadKey> key_of(const HostMask& mask) {
+  const std::size_t space = mask.name.find(' ');
+  const auto tid = base::parse_number(mask.name.substr(0, space));
+  const auto start = space == std::string::npos ? base::parse_number("")
+                                                : base::parse_number(mask.name.substr(space + 1));
+  if (!tid || !start) return base::fail(ErrorCode::kGone, mask.title + " is gone");
+  return ThreadKey{static_cast<int>(*tid), static_cast<int>(*tid),
+                   static_cast<std::uint64_t>(*start)};
 }
 
 }  // namespace
 
+KernelThreads::KernelThreads(const Roots& roots, host::AffinityCalls& calls)
+    : roots_(roots),
+      calls_(calls),
+      writer_(
+          {[this](const ThreadKey& thread) { return check(thread); },
+           [this](const ThreadKey& thread, const CpuSet& cpus) { return calls_.set(thread, cpus); },
+           [this](const ThreadKey& thread, const CpuSet& cpus) {
+             const Write written{thread, Write::Kind::kMove, false, cpus};
+             return host::undo_mask(written, calls_, base::ProcFs(roots_.proc));
+           }}) {}
+
+Result<void> KernelThreads::check(const ThreadKey& thread) const {
+  const auto stat = base::ProcFs(roots_.proc).stat(thread.pid);
+  if (!stat) return unexpected(stat.error());
+  if (is_kernel_thread(*stat) && stat->start_time == thread.start_time) return {};
+  return base::fail(ErrorCode::kGone, "the thread has ended");
+}
+
 Result<std::vector<HostMask>> KernelThreads::read() const {
+  writer_.check_unsettled();
   const base::ProcFs proc(roots_.proc);
   const auto pids = proc.processes();
   if (!pids) return unexpected(pids.error());
@@ -105,35 +102,23 @@ Result<std::vector<HostMask>> KernelThreads::read() const {
 /// is never written under the old one's name.
 Result<std::vector<HostMask>> KernelThreads::read_again(const std::vector<HostMask>& known) const {
   const auto online = read_cpus(roots_.sys / "devices/system/cpu/online", SetFormat::kList);
-  const auto possible = read_possible(roots_.sys);
   if (!online) return unexpected(online.error());
-  if (!possible) return unexpected(possible.error());
-  const auto size = static_cast<std::size_t>(possible->last()) + 1;
   std::vector<HostMask> masks;
   for (const HostMask& mask : known) {
     if (mask.fixed == kBoundByKernel) continue;
-    const int tid = tid_of(mask);
-    const auto active = active_cpus(tid, size);
+    const auto key = key_of(mask);
+    const auto active = key ? calls_.get(key->tid) : unexpected(key.error());
     if (is_gone(active)) continue;
     const bool is_same = active && *active == (mask.cpus & *online);
-    auto cpus = is_same ? mask.cpus : allowed(roots_, tid);
+    auto cpus = is_same ? mask.cpus : allowed(roots_, key->tid);
     if (cpus) masks.push_back({mask.name, mask.title, *std::move(cpus), mask.fixed});
   }
   return masks;
 }
 
-/// The identity is checked before and after: a number may be another thread's by now.
 Result<void> KernelThreads::write(const HostMask& mask, const CpuSet& cpus) const {
-  const base::ProcFs proc(roots_.proc);
-  const int tid = tid_of(mask);
-  const auto is_it = [&] {
-    const auto stat = proc.stat(tid);
-    return stat && is_kernel_thread(*stat) && name_of(*stat) == mask.name;
-  };
-  if (!is_it()) return base::fail(base::ErrorCode::kGone, mask.title + " is gone");
-  auto done = set_affinity(tid, cpus);
-  if (done && !is_it()) return base::fail(base::ErrorCode::kGone, mask.title + " is gone");
-  return done;
+  const auto key = key_of(mask);
+  return key ? writer_.write(*key, cpus) : unexpected(key.error());
 }
 
 }  // namespace ka::helper

@@ -4,13 +4,16 @@
 #pragma once
 
 #include "affinity/helper/host_masks.hpp"
-#include "base/process.hpp"
+#include "affinity/helper/thread_writer.hpp"
+#include "affinity/host/affinity_calls.hpp"
+#include "policy/facts/sandbox.hpp"
 
 namespace ka::helper {
 
 class KernelThreads final : public HostMasks {
  public:
-  explicit KernelThreads(const Roots& roots) : roots_(roots) {}
+  /// `calls` must outlive it.
+  KernelThreads(const Roots& roots, host::AffinityCalls& calls);
 
   std::string_view kind() const override { return "kernel-thread"; }
   base::Result<std::vector<HostMask>> read() const override;
@@ -19,7 +22,11 @@ class KernelThreads final : public HostMasks {
   base::Result<void> write(const HostMask& mask, const policy::CpuSet& cpus) const override;
 
  private:
+  base::Result<void> check(const policy::ThreadKey& thread) const;
+
   Roots roots_;
+  host::AffinityCalls& calls_;
+  mutable ThreadWriter<policy::CpuSet> writer_;
 };
 
 }  // namespace ka::helper

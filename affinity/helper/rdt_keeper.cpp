@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "affinity/helper/rdt_facts.hpp"
+#include "affinity/host/undo.hpp"
 #include "affinity/messages/rdt.hpp"
 #include "base/newline.hpp"
 #include "base/text.hpp"
@@ -27,11 +28,50 @@ std::string path_of(const RdtHome& home) {
   return home.monitor.empty() ? group : group + "mon_groups/" + home.monitor + '/';
 }
 
+Result<void> write_task(const Resctrl& resctrl, const ThreadKey& thread, const RdtHome& home) {
+  return resctrl.write(path_of(home) + "tasks", std::to_string(thread.tid) + '\n');
+}
+
+/// To the root where its group is gone. Only threads of a group can be in a monitor of it.
+Result<void> write_home(const Resctrl& resctrl, const ThreadKey& thread, const RdtHome& home) {
+  const auto exists = home.group.empty() ? Result<bool>(true) : resctrl.has(home.group);
+  if (!exists) return unexpected(exists.error());
+  auto done = write_task(resctrl, thread, {*exists ? home.group : std::string(), {}});
+  if (done && *exists && !home.monitor.empty()) (void)write_task(resctrl, thread, home);
+  return done;
+}
+
+/// A thread begins in its starter's group: task_struct is copied (dup_task_struct() in
+/// kernel/fork.c).
+struct RdtAccess {
+  Result<RdtHome> get(const ThreadKey& thread) const { return resctrl.home(thread); }
+  Result<void> set(const ThreadKey& thread, const RdtHome& home) const {
+    return write_home(resctrl, thread, home);
+  }
+  static RdtHome inherited(const RdtHome& starters) { return starters; }
+
+  const Resctrl& resctrl;
+};
+
+ThreadWriter<RdtHome>::Access access_of(const Resctrl& resctrl, const VmmThreads& threads) {
+  return {[threads](const ThreadKey& thread) { return threads.check_identity(thread); },
+          [&resctrl](const ThreadKey& thread, const RdtHome& home) {
+            return write_home(resctrl, thread, home);
+          },
+          [&resctrl, threads](const ThreadKey& thread, const RdtHome& written) {
+            return host::undo_value(thread, written, RdtAccess{resctrl}, threads.proc());
+          }};
+}
+
 }  // namespace
 
 RdtKeeper::RdtKeeper(const Resctrl& resctrl, VmmThreads threads, RecordFile<RdtRecords> file,
                      const log::Log& log)
-    : resctrl_(resctrl), threads_(std::move(threads)), file_(std::move(file)), log_(log) {}
+    : resctrl_(resctrl),
+      threads_(std::move(threads)),
+      writer_(access_of(resctrl, threads_)),
+      file_(std::move(file)),
+      log_(log) {}
 
 /// What was held is held on, until something else is wanted.
 void RdtKeeper::adopt() {
@@ -75,6 +115,7 @@ void RdtKeeper::check() {
 }
 
 void RdtKeeper::bring(const RdtFacts& facts) {
+  writer_.check_unsettled();
   Targets wanted = targets(facts);
   put_back(wanted);
   establish(wanted, facts);
@@ -149,8 +190,8 @@ bool RdtKeeper::put_back(const ThreadKey& thread, const RdtTask& task) {
     return is_gone(is_there.error());
   }
   if (home->group != directory_of(task.name)) return true;
-  const auto done = write(thread, task.theirs);
-  if (done || is_gone(done.error())) return true;
+  const auto done = writer_.write(thread, task.theirs);
+  if (done || is_gone(done)) return true;
   is_unfinished_ = true;
   return false;
 }
@@ -261,16 +302,11 @@ void RdtKeeper::prepare(const std::string& name, RdtTaskState& task, std::vector
   RdtTask& record = records_.tasks.try_emplace(task.thread, RdtTask{name, {}}).first->second;
   if (!is_ours(home->group)) record.theirs = *home;
   record.name = name;
-  if (home->group != directory_of(name)) moves.push_back({task.thread, *home, name, &task});
+  if (home->group != directory_of(name)) moves.push_back({task.thread, name, &task});
 }
 
-/// I9. A thread that has the number by now goes back to where that number was.
 void RdtKeeper::move(const Move& move) {
-  auto done = write(move.thread, directory_of(move.name));
-  if (done) {
-    done = threads_.check_identity(move.thread);
-    if (!done && is_gone(done.error())) (void)write(move.thread, move.from);
-  }
+  auto done = writer_.write(move.thread, {directory_of(move.name), {}});
   if (done) {
     const auto home = resctrl_.home(move.thread);
     if (home && home->group == directory_of(move.name)) return;
@@ -278,21 +314,6 @@ void RdtKeeper::move(const Move& move) {
   }
   move.state->problem = explain(done.error());
   is_unfinished_ |= !is_gone(done.error());
-}
-
-Result<void> RdtKeeper::write(const ThreadKey& thread, const std::string& group) const {
-  return resctrl_.write(path_of({group, {}}) + "tasks", std::to_string(thread.tid) + '\n');
-}
-
-/// To the root where its group is gone. Only threads of a group can be in a monitor of it.
-Result<void> RdtKeeper::write(const ThreadKey& thread, const RdtHome& home) const {
-  const auto exists = home.group.empty() ? Result<bool>(true) : resctrl_.has(home.group);
-  if (!exists) return unexpected(exists.error());
-  auto done = write(thread, *exists ? home.group : std::string());
-  if (done && *exists && !home.monitor.empty()) {
-    (void)resctrl_.write(path_of(home) + "tasks", std::to_string(thread.tid) + '\n');
-  }
-  return done;
 }
 
 bool RdtKeeper::is_ours(const std::string& group) const {

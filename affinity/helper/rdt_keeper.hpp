@@ -13,6 +13,7 @@
 #include "affinity/helper/rdt_records.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "affinity/helper/resctrl.hpp"
+#include "affinity/helper/thread_writer.hpp"
 #include "affinity/helper/vmm_threads.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
@@ -65,7 +66,7 @@ class RdtKeeper {
   void check();
 
   /// Something of ours is there, or is to be: check() is needed.
-  bool holds() const { return !wanted_.empty() || !records_.empty(); }
+  bool holds() const { return !wanted_.empty() || !records_.empty() || writer_.has_unsettled(); }
   /// Something failed that may succeed soon.
   bool is_unfinished() const { return is_unfinished_; }
   const std::filesystem::path& file() const { return file_.path(); }
@@ -76,7 +77,6 @@ class RdtKeeper {
   /// A thread that is to be moved.
   struct Move {
     policy::ThreadKey thread;
-    RdtHome from;
     std::string name;  ///< of the class
     RdtTaskState* state;
   };
@@ -98,14 +98,13 @@ class RdtKeeper {
   void place(const Targets& targets);
   void prepare(const std::string& name, RdtTaskState& task, std::vector<Move>& moves);
   void move(const Move& move);
-  base::Result<void> write(const policy::ThreadKey& thread, const std::string& group) const;
-  base::Result<void> write(const policy::ThreadKey& thread, const RdtHome& home) const;
   bool is_ours(const std::string& group) const;
   std::string explain(const base::Error& error) const;
   bool save();
 
   const Resctrl& resctrl_;
   VmmThreads threads_;
+  ThreadWriter<RdtHome> writer_;
   RecordFile<RdtRecords> file_;
   const log::Log& log_;
   std::vector<RdtGroup> wanted_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/helper/realtime_threads.hpp"
 
+#include "affinity/host/undo.hpp"
+
 namespace ka::helper {
 namespace {
 
@@ -8,10 +10,39 @@ using base::ErrorCode;
 using base::Result;
 using policy::ThreadKey;
 
+struct PolicyAccess {
+  Result<SchedulingPolicy> get(const ThreadKey& thread) const { return scheduling.get(thread.tid); }
+  Result<void> set(const ThreadKey& thread, const SchedulingPolicy& policy) const {
+    return scheduling.set(thread, policy);
+  }
+  static SchedulingPolicy inherited(const SchedulingPolicy& starters) {
+    return inherited_policy(starters);
+  }
+
+  const Scheduling& scheduling;
+};
+
+ThreadWriter<SchedulingPolicy>::Access access_of(const Scheduling& scheduling,
+                                                 const VmmThreads& threads) {
+  return {[threads](const ThreadKey& thread) { return threads.check_identity(thread); },
+          [&scheduling](const ThreadKey& thread, const SchedulingPolicy& policy) {
+            return scheduling.set(thread, policy);
+          },
+          [&scheduling, threads](const ThreadKey& thread, const SchedulingPolicy& written) {
+            return host::undo_value(thread, written, PolicyAccess{scheduling}, threads.proc());
+          }};
+}
+
 }  // namespace
 
+RealtimeThreads::RealtimeThreads(const Scheduling& scheduling, VmmThreads threads)
+    : scheduling_(scheduling),
+      threads_(std::move(threads)),
+      writer_(access_of(scheduling, threads_)) {}
+
 Result<void> RealtimeThreads::make(const policy::Partition& partition, SavedPolicies& saved,
-                                   const std::function<bool()>& save) const {
+                                   const std::function<bool()>& save) {
+  writer_.check_unsettled();
   if (!scheduling_.leaves_some(partition.cpus)) {
     return base::fail(ErrorCode::kConflict,
                       "the kernel leaves other tasks nothing of a CPU with a real-time thread "
@@ -22,14 +53,14 @@ Result<void> RealtimeThreads::make(const policy::Partition& partition, SavedPoli
   std::vector<ThreadKey> changed;
   for (const ThreadKey& thread : partition.vcpus) {
     const auto differs = prepare(thread, wanted, saved);
-    if (!differs && !is_gone(differs.error())) return unexpected(differs.error());
+    if (!differs && !is_gone(differs)) return unexpected(differs.error());
     if (differs && *differs) changed.push_back(thread);
   }
   if (changed.empty()) return {};
   if (!save()) return base::fail(ErrorCode::kTransient, "it cannot be recorded");
   for (const ThreadKey& thread : changed) {
-    const auto done = set(thread, wanted, saved.at(thread));
-    if (!done && !is_gone(done.error())) return done;
+    auto done = writer_.write(thread, wanted);
+    if (!done && !is_gone(done)) return done;
   }
   return {};
 }
@@ -50,25 +81,14 @@ Result<bool> RealtimeThreads::prepare(const ThreadKey& thread, const SchedulingP
   return true;
 }
 
-/// I9. A thread that has the number by now, and what was written, is what that number's was before.
-Result<void> RealtimeThreads::set(const ThreadKey& thread, const SchedulingPolicy& wanted,
-                                  const SchedulingPolicy& before) const {
-  auto done = scheduling_.set(thread, wanted);
-  if (done) done = threads_.check_identity(thread);
-  if (!done && is_gone(done.error()) && scheduling_.get(thread.tid) == wanted) {
-    (void)scheduling_.set(thread, before);
-  }
-  return done;
-}
-
 Result<void> RealtimeThreads::restore(SavedPolicies& saved,
-                                      const std::function<bool(const ThreadKey&)>& stays) const {
+                                      const std::function<bool(const ThreadKey&)>& stays) {
+  writer_.check_unsettled();
   Result<void> failed;
   std::erase_if(saved, [&](const auto& entry) {
     if (stays(entry.first)) return false;
-    auto done = threads_.check_identity(entry.first);
-    if (done) done = scheduling_.set(entry.first, entry.second);
-    const bool is_done = done || is_gone(done.error());
+    auto done = writer_.write(entry.first, entry.second);
+    const bool is_done = done || is_gone(done);
     if (!is_done) failed = std::move(done);
     return is_done;
   });

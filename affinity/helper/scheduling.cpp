@@ -21,6 +21,11 @@ bool is_fair(const SchedulingPolicy& policy) {
   return kind == SCHED_OTHER || kind == SCHED_BATCH || kind == SCHED_IDLE;
 }
 
+SchedulingPolicy inherited_policy(const SchedulingPolicy& starters) {
+  if ((starters.policy & SCHED_RESET_ON_FORK) == 0) return starters;
+  return {is_fair(starters) ? starters.policy & ~SCHED_RESET_ON_FORK : SCHED_OTHER, 0};
+}
+
 Result<SchedulingPolicy> KernelScheduling::get(int tid) const {
   sched_param parameters{};
   const int policy = ::sched_getscheduler(tid);

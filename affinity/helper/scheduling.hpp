@@ -22,6 +22,8 @@ struct SchedulingPolicy {
 SchedulingPolicy realtime_policy(int priority);
 /// One of those that share a CPU by weight: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
 bool is_fair(const SchedulingPolicy& policy);
+/// What a thread begins with whose starter has `starters` (sched_fork() in kernel/sched/core.c).
+SchedulingPolicy inherited_policy(const SchedulingPolicy& starters);
 
 class Scheduling {
  public:

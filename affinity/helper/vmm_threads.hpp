@@ -15,6 +15,8 @@ class VmmThreads {
  public:
   explicit VmmThreads(std::filesystem::path proc) : proc_(std::move(proc)) {}
 
+  const base::ProcFs& proc() const { return proc_; }
+
   /// kGone: that thread has ended. Any other error: it cannot be seen.
   base::Result<void> check_identity(const policy::ThreadKey& thread) const;
   /// The same; kConflict: it is neither a thread of a known VMM nor a vCPU of one in Kata's shim.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/line/apply.hpp"
 
-#include "affinity/line/undo.hpp"
+#include "affinity/host/undo.hpp"
 #include "base/process.hpp"
 
 namespace ka::line {
@@ -26,13 +26,14 @@ Holder holder_of(const policy::ThreadKey& key, base::ThreadStats& stats) {
   return is_gone(stat) ? Holder::kEnded : Holder::kUnknown;
 }
 
-base::Result<void> write_mask(const policy::plan::Write& write, AffinityCalls& calls) {
+base::Result<void> write_mask(const policy::plan::Write& write, host::AffinityCalls& calls) {
   return write.everywhere ? calls.set_everywhere(write.key) : calls.set(write.key, write.cpus);
 }
 
 /// EAGAIN, EBUSY and their like pass; a mask that the cgroup refuses (EINVAL) does not until the
 /// cgroup was read again, but trying it twice more costs nothing.
-base::Result<void> write_with_retries(const policy::plan::Write& write, AffinityCalls& calls) {
+base::Result<void> write_with_retries(const policy::plan::Write& write,
+                                      host::AffinityCalls& calls) {
   auto done = write_mask(write, calls);
   for (int i = 1; i < kAttempts && !done && done.error().code == ErrorCode::kTransient; ++i) {
     done = write_mask(write, calls);
@@ -71,17 +72,17 @@ WriteResult unsettled(const policy::plan::Write& write) {
 
 /// Whether there is a process of that number now proves nothing: it may have been given away as a
 /// whole.
-WriteResult revert(const policy::plan::Write& write, AffinityCalls& calls,
+WriteResult revert(const policy::plan::Write& write, host::AffinityCalls& calls,
                    const base::ThreadStats& stats) {
-  switch (undo(write, calls, base::ProcFs(stats.root()))) {
-    case Undone::kNothing:
+  switch (host::undo_mask(write, calls, base::ProcFs(stats.root()))) {
+    case host::Undone::kNothing:
       return {write.key, Status::kGone, {}, {}};
-    case Undone::kDone:
+    case host::Undone::kDone:
       return {.key = write.key, .status = Status::kGone, .reverted = true};
-    case Undone::kSameProcess:
+    case host::Undone::kSameProcess:
       return {
           write.key, Status::kRetry, {}, {ErrorCode::kTransient, "its thread id was reused", 0}};
-    case Undone::kUnseen:
+    case host::Undone::kUnseen:
       break;
   }
   return unsettled(write);
@@ -96,7 +97,7 @@ WriteResult unread_thread(const policy::plan::Write& write, const base::Error& e
   return result;
 }
 
-WriteResult read_again(const policy::plan::Write& write, AffinityCalls& calls,
+WriteResult read_again(const policy::plan::Write& write, host::AffinityCalls& calls,
                        base::ThreadStats& stats) {
   auto actual = calls.get(write.key.tid);
   switch (holder_of(write.key, stats)) {
@@ -119,7 +120,7 @@ WriteResult read_again(const policy::plan::Write& write, AffinityCalls& calls,
 /// I9. The start time was read in the pass that asks for the write, a moment ago; that the thread
 /// is still one of its process is asked again here, and the start time is read again after the
 /// write.
-WriteResult apply_one(const policy::plan::Write& write, AffinityCalls& calls,
+WriteResult apply_one(const policy::plan::Write& write, host::AffinityCalls& calls,
                       base::ThreadStats& stats) {
   if (!calls.exists(write.key.pid, write.key.tid)) return {write.key, Status::kGone, {}, {}};
   const auto done = write_with_retries(write, calls);
@@ -129,15 +130,15 @@ WriteResult apply_one(const policy::plan::Write& write, AffinityCalls& calls,
 
 }  // namespace
 
-std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes, AffinityCalls& calls,
-                               base::ThreadStats& stats) {
+std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes,
+                               host::AffinityCalls& calls, base::ThreadStats& stats) {
   std::vector<WriteResult> results;
   results.reserve(writes.size());
   for (const policy::plan::Write& write : writes) results.push_back(apply_one(write, calls, stats));
   return results;
 }
 
-WriteResult check_again(const policy::plan::Write& write, AffinityCalls& calls,
+WriteResult check_again(const policy::plan::Write& write, host::AffinityCalls& calls,
                         base::ThreadStats& stats) {
   return read_again(write, calls, stats);
 }

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "affinity/line/affinity_calls.hpp"
+#include "affinity/host/affinity_calls.hpp"
 #include "base/result.hpp"
 #include "base/thread_stats.hpp"
 #include "policy/plan/diff.hpp"
@@ -34,13 +34,13 @@ struct WriteResult {
 /// Makes the writes in their order; a result for each. The keys are those of threads that were seen
 /// just before, in the same pass, whose `stats` these are. A thread that is no longer one of its
 /// process is kGone and not written to; so is one that has another start time after the write: its
-/// number belongs to another process, and the write is undone (undo.hpp).
-std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes, AffinityCalls& calls,
-                               base::ThreadStats& stats);
+/// number belongs to another process, and the write is undone (host/undo.hpp).
+std::vector<WriteResult> apply(const std::vector<policy::plan::Write>& writes,
+                               host::AffinityCalls& calls, base::ThreadStats& stats);
 
 /// The result of a write that was made before and is unsettled. Undoes it where it reached another
 /// process's thread; writes nothing else.
-WriteResult check_again(const policy::plan::Write& write, AffinityCalls& calls,
+WriteResult check_again(const policy::plan::Write& write, host::AffinityCalls& calls,
                         base::ThreadStats& stats);
 
 }  // namespace ka::line

@@ -22,26 +22,6 @@ bool has_none(const base::Error& error) {
   return is_gone(error) || error.code == ErrorCode::kUnavailable;
 }
 
-/// The thread ended during the write, and its number may be another one's by now: that one gets
-/// back what the number had before.
-Result<void> revert(const ClassWriters& writers, const ThreadKey& key, int before, int value) {
-  const auto now = writers.calls.nice(key.tid);
-  if (now && *now == value) (void)writers.calls.set_nice(key, before);
-  return base::fail(ErrorCode::kGone, "the thread has ended");
-}
-
-/// I9: that the thread is one of its process is asked before the write, and its start time is read
-/// after it.
-Result<void> write_nice(const ClassWriters& writers, const ThreadKey& key, int before, int value) {
-  const auto& [pid, tid, start_time] = key;
-  if (!writers.calls.exists(pid, tid)) return base::fail(ErrorCode::kGone, "the thread has ended");
-  if (auto done = writers.calls.set_nice(key, value); !done) return done;
-  const auto stat = writers.stats.read(pid, tid);
-  if (stat && stat->start_time == start_time) return {};
-  if (stat || is_gone(stat)) return revert(writers, key, before, value);
-  return base::fail(ErrorCode::kTransient, "cannot verify the thread's identity");
-}
-
 Result<void> kept(int value) {
   return base::fail(ErrorCode::kTransient, "the kernel kept " + std::to_string(value));
 }
@@ -55,7 +35,8 @@ Result<void> check(const Result<int>& now, int wanted) {
 
 // --- observe
 
-void ClassKeeper::observe(AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads,
+void ClassKeeper::observe(host::AffinityCalls& calls,
+                          const std::vector<policy::ThreadFacts>& threads,
                           const std::string& cgroup, bool is_requested) {
   cgroup_ = cgroup;
   view_ = {};
@@ -71,7 +52,7 @@ void ClassKeeper::observe(AffinityCalls& calls, const std::vector<policy::Thread
   read_weight();
 }
 
-void ClassKeeper::read_nices(AffinityCalls& calls) {
+void ClassKeeper::read_nices(host::AffinityCalls& calls) {
   for (const Vcpu& vcpu : vcpus_) {
     const auto nice = calls.nice(vcpu.key.tid);
     if (is_gone(nice)) continue;
@@ -181,7 +162,7 @@ void ClassKeeper::place_nice(const ClassWriters& writers, NiceView& view, ClassW
   const auto held = nices_.find(view.key);
   if (!view.drifted() || !view.actual || held == nices_.end()) return;
   if (!may_write(view.name(), held->second.written, view.wanted, view.problem)) return;
-  auto done = write_nice(writers, view.key, *view.actual, *view.wanted);
+  auto done = write(writers, {view.key, *view.wanted}, *view.actual, writes);
   if (done) {
     held->second.written = view.wanted;
     const auto now = writers.calls.nice(view.key.tid);
@@ -191,6 +172,14 @@ void ClassKeeper::place_nice(const ClassWriters& writers, NiceView& view, ClassW
   if (!done) return fail(view.name(), view.problem, done.error(), writes);
   ++writes.done;
   view.problem.clear();
+}
+
+Result<void> ClassKeeper::write(const ClassWriters& writers, const NiceWrite& write, int before,
+                                ClassWrites& writes) {
+  NiceResult result = write_nice(write, before, writers.calls, writers.stats);
+  if (result.reverted) writes.reverted.push_back(write.key.tid);
+  if (result.unsettled) writes.unsettled.push_back(write);
+  return std::move(result.done);
 }
 
 void ClassKeeper::place_weight(const ClassWriters& writers, ClassWrites& writes) {
@@ -259,7 +248,7 @@ bool ClassKeeper::give_back(const ClassWriters& writers, const HeldNice& held,
   }
   if (!now || *now == theirs || !ours.contains(*now)) return true;
   const bool is_over =
-      is_done(write_nice(writers, key, *now, theirs),
+      is_done(write(writers, {key, theirs}, *now, writes),
               "nice " + std::to_string(theirs) + " of thread " + std::to_string(key.tid), writes);
   const auto view = std::ranges::find(view_.nice, key, &NiceView::key);
   if (is_over && view != view_.nice.end()) view->actual = theirs;
@@ -291,12 +280,12 @@ void ClassKeeper::remember() {
   left_weight_ = weight_ ? view_.io_weight.actual : std::nullopt;
 }
 
-bool ClassKeeper::is_unchanged(AffinityCalls& calls, Time now) const {
+bool ClassKeeper::is_unchanged(host::AffinityCalls& calls, Time now) const {
   if (unanswered_ && answer_limit_.may_answer(now)) return false;
   return count_changed(calls) == 0;
 }
 
-int ClassKeeper::count_changed(AffinityCalls& calls) const {
+int ClassKeeper::count_changed(host::AffinityCalls& calls) const {
   const auto is_changed = [&calls](const auto& entry) {
     const auto now = calls.nice(entry.first.tid);
     return now && *now != entry.second;

@@ -10,9 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "affinity/host/affinity_calls.hpp"
 #include "affinity/host/cpuset_writer.hpp"
-#include "affinity/line/affinity_calls.hpp"
 #include "affinity/line/answer_limit.hpp"
+#include "affinity/line/nice.hpp"
 #include "affinity/line/views.hpp"
 #include "affinity/state/store.hpp"
 #include "base/result.hpp"
@@ -24,7 +25,7 @@ namespace ka::line {
 
 /// What the keeper writes with.
 struct ClassWriters {
-  AffinityCalls& calls;
+  host::AffinityCalls& calls;
   base::ThreadStats& stats;  ///< of the pass
   host::CpusetWriter& cgroups;
 };
@@ -34,6 +35,8 @@ struct ClassWrites {
   int done = 0;
   int failed = 0;                    ///< for now
   std::vector<std::string> refused;  ///< the reason, for each that will never be
+  std::vector<int> reverted;         ///< threads whose number was another one's by then: undone
+  std::vector<NiceWrite> unsettled;  ///< of which it could not be seen whom they reached
 };
 
 class ClassKeeper {
@@ -42,7 +45,7 @@ class ClassKeeper {
 
   /// Reads what vCPU threads and the cgroup have, where a class is asked for or something of ours
   /// is there. `cgroup`: the sandbox's own; empty: it has none.
-  void observe(AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads,
+  void observe(host::AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads,
                const std::string& cgroup, bool is_requested);
   void set_plan(policy::plan::ClassPlan plan);
 
@@ -59,9 +62,9 @@ class ClassKeeper {
   /// Remembers the values as the line leaves them.
   void remember();
   /// False when something of ours differs from how the line left it, or it is time to try again.
-  bool is_unchanged(AffinityCalls& calls, Time now) const;
+  bool is_unchanged(host::AffinityCalls& calls, Time now) const;
   /// How many values that we wrote another program has changed.
-  int count_changed(AffinityCalls& calls) const;
+  int count_changed(host::AffinityCalls& calls) const;
   /// What the kernel refused is tried again.
   void retry_refused() { refused_.clear(); }
 
@@ -83,13 +86,15 @@ class ClassKeeper {
     int index = -1;
   };
 
-  void read_nices(AffinityCalls& calls);
+  void read_nices(host::AffinityCalls& calls);
   void read_weight();
   void evaluate();
   bool is_refused(const std::string& name) const { return refused_.contains(name); }
   bool may_write(const std::string& name, const std::optional<int>& written,
                  const std::optional<int>& wanted, std::string& problem);
   void place_nice(const ClassWriters& writers, NiceView& view, ClassWrites& writes);
+  static base::Result<void> write(const ClassWriters& writers, const NiceWrite& write, int before,
+                                  ClassWrites& writes);
   void place_weight(const ClassWriters& writers, ClassWrites& writes);
   bool give_back(const ClassWriters& writers, const HeldNice& held, ClassWrites& writes);
   bool give_back(const ClassWriters& writers, const HeldWeight& held, ClassWrites& writes);

@@ -21,7 +21,7 @@ const CpuSet* Masks::left(int tid) const {
   return found == left_.end() || found->first != tid ? nullptr : &found->second;
 }
 
-bool Masks::are_as_left(const std::vector<ThreadView>& threads, AffinityCalls& calls) const {
+bool Masks::are_as_left(const std::vector<ThreadView>& threads, host::AffinityCalls& calls) const {
   return std::ranges::all_of(threads, [&](const ThreadView& thread) {
     const CpuSet* before = left(thread.facts.key.tid);
     const auto actual = calls.get(thread.facts.key.tid);
@@ -30,7 +30,7 @@ bool Masks::are_as_left(const std::vector<ThreadView>& threads, AffinityCalls& c
 }
 
 std::vector<ChangedMask> Masks::changed(const std::vector<ThreadView>& threads,
-                                        AffinityCalls& calls) const {
+                                        host::AffinityCalls& calls) const {
   std::vector<ChangedMask> changed;
   for (const ThreadView& thread : threads) {
     const CpuSet* before = left(thread.facts.key.tid);

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "affinity/line/affinity_calls.hpp"
+#include "affinity/host/affinity_calls.hpp"
 #include "affinity/line/views.hpp"
 #include "affinity/state/store.hpp"
 #include "policy/facts/id_set.hpp"
@@ -32,10 +32,10 @@ class Masks {
   /// another program, also when `verify` has seen it before.
   void remember(const std::vector<ThreadView>& threads);
   /// Every mask still reads as the line left it.
-  bool are_as_left(const std::vector<ThreadView>& threads, AffinityCalls& calls) const;
+  bool are_as_left(const std::vector<ThreadView>& threads, host::AffinityCalls& calls) const;
   /// Living threads whose mask is another one than it was left with, and not what they should have.
   std::vector<ChangedMask> changed(const std::vector<ThreadView>& threads,
-                                   AffinityCalls& calls) const;
+                                   host::AffinityCalls& calls) const;
 
   /// Remembers what a process had before us, when its first thread is first seen. `allowed` is what
   /// its cgroup allows.

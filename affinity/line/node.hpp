@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "affinity/board/board.hpp"
+#include "affinity/host/affinity_calls.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/cpuset_writer.hpp"
 #include "affinity/line/sandboxes.hpp"
@@ -29,7 +30,6 @@
 
 namespace ka::line {
 
-class AffinityCalls;
 struct ProbeContext;
 
 /// Node-wide settings.
@@ -45,7 +45,7 @@ struct Options {
 
 /// What affinities and cpusets are written with.
 struct Syscalls {
-  AffinityCalls& affinity;
+  host::AffinityCalls& affinity;
   host::CpusetWriter& cpusets;
 };
 
@@ -95,13 +95,14 @@ class Node {
   std::optional<host::Cgroups> cgroups;  ///< absent where there are no cpuset cgroups, or unread
   /// Why it is not known whether there are any, and where.
   std::optional<base::Error> cgroups_unread;
-  AffinityCalls& calls;
+  host::AffinityCalls& calls;
   host::CpusetWriter& cpusets;
   registry::Registry& registry;
   board::Board& board;
   const base::Clock& clock;
   Sandboxes sandboxes;
   UnsettledWrites unsettled;
+  UnsettledNices unsettled_nices;
   Ids released_pods;                  ///< pods without a VM that an operator released
   std::optional<board::Cause> cause;  ///< while events are handled
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "affinity/host/affinity_calls.hpp"
 #include "affinity/host/tenants.hpp"
-#include "affinity/line/affinity_calls.hpp"
 #include "affinity/line/report.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -25,7 +25,7 @@ inline constexpr std::chrono::seconds kGraceOfOthers{15};
 /// What is needed to distinguish others' threads from ours.
 struct OthersContext {
   const policy::ledger::Ledger& ledger;
-  AffinityCalls& calls;
+  host::AffinityCalls& calls;
   const std::set<int>& ours;  ///< threads of all sandboxes
   policy::CpuSet past_grace;  ///< CPUs that have been owned for longer than kGraceOfOthers
 };

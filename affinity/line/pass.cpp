@@ -190,7 +190,7 @@ void Pass::record(Sandbox& sandbox, const WriteResult& result) {
       break;
     case WriteResult::Status::kGone:
       ++outcome_.gone;
-      if (result.reverted) report_undone(node_, sandbox.id(), result.key.tid);
+      if (result.reverted) report_undone(node_, sandbox.id(), result.key.tid, "mask");
       break;
     case WriteResult::Status::kRetry:
       ++error_of(outcome_, result.error.code);

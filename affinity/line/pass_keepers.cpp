@@ -94,6 +94,9 @@ void Pass::place_classes(Sandbox& sandbox) {
   if (!give_back && keeper.prepare()) node_.registry.save(sandbox.id());
   const ClassWrites writes =
       give_back ? keeper.give_back(writers) : keeper.place(writers, node_.clock.now());
+  for (const NiceWrite& write : writes.unsettled)
+    node_.unsettled_nices[write.key] = {sandbox.id(), write.value};
+  for (const int tid : writes.reverted) report_undone(node_, sandbox.id(), tid, "nice value");
   outcome_.classes += writes.done;
   outcome_.errors.transient += writes.failed;
   outcome_.errors.permission += static_cast<int>(writes.refused.size());

@@ -163,7 +163,8 @@ ThreadView Sandbox::read_thread(const policy::ThreadFacts& facts, base::Result<C
 
 /// Of a thread that was read in this pass: another one's would be of no use. "No such process" is
 /// not believed of a thread that the kernel still knows.
-base::Result<CpuSet> Sandbox::read_mask(AffinityCalls& calls, const policy::ThreadKey& key) const {
+base::Result<CpuSet> Sandbox::read_mask(host::AffinityCalls& calls,
+                                        const policy::ThreadKey& key) const {
   const bool was_read = std::ranges::find(seen_.unread, key) == seen_.unread.end();
   if (!was_read) return base::fail(base::ErrorCode::kTransient, seen_.trouble);
   auto mask = calls.get(key.tid);
@@ -209,7 +210,7 @@ bool Sandbox::uses(const CpuSet& cpus) const {
       threads_, [&](const ThreadView& thread) { return thread.actual.intersects(cpus); });
 }
 
-std::vector<ChangedMask> Sandbox::changed_masks(AffinityCalls& calls) const {
+std::vector<ChangedMask> Sandbox::changed_masks(host::AffinityCalls& calls) const {
   return masks_.changed(threads_, calls);
 }
 

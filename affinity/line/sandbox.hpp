@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "affinity/host/affinity_calls.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/sandbox_cgroup.hpp"
-#include "affinity/line/affinity_calls.hpp"
 #include "affinity/line/apply.hpp"
 #include "affinity/line/cgroup_keeper.hpp"
 #include "affinity/line/class_keeper.hpp"
@@ -34,7 +34,7 @@ struct ProbeContext {
   const base::ProcFs& proc;
   const std::optional<host::Cgroups>& cgroups;  ///< absent where the kernel has no cpuset cgroups
   const std::optional<base::Error>& cgroups_unread;  ///< why it is not known what there is
-  AffinityCalls& calls;
+  host::AffinityCalls& calls;
   base::ThreadStats& stats;      ///< of the pass
   const policy::CpuSet& online;  ///< of the machine, as last seen
 };
@@ -62,7 +62,7 @@ class Sandbox {
   /// Whether a thread may run on one of these CPUs, as last observed.
   bool uses(const policy::CpuSet& cpus) const;
   /// Living threads whose mask is another one than it was left with, and not what they should have.
-  std::vector<ChangedMask> changed_masks(AffinityCalls& calls) const;
+  std::vector<ChangedMask> changed_masks(host::AffinityCalls& calls) const;
 
   /// The facts for plan(), as last observed.
   policy::SandboxFacts facts(const policy::ledger::PodRecord& pod) const;
@@ -128,7 +128,8 @@ class Sandbox {
                   const host::CgroupFacts& of_vmm);
   ThreadView read_thread(const policy::ThreadFacts& facts, base::Result<policy::CpuSet> actual,
                          const std::vector<ThreadView>& before);
-  base::Result<policy::CpuSet> read_mask(AffinityCalls& calls, const policy::ThreadKey& key) const;
+  base::Result<policy::CpuSet> read_mask(host::AffinityCalls& calls,
+                                         const policy::ThreadKey& key) const;
   void remember_originals();
   void record_trouble(const base::Error& error);
   /// What the cgroup of a thread allows; empty when that is not known.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes of which it could not be seen which thread they reached: kept until it can.
+// Writes of masks and nice values of which it could not be seen which thread they reached: kept
+// until it can.
 #pragma once
 
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "affinity/line/nice.hpp"
 #include "base/thread_stats.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/plan/diff.hpp"
@@ -21,11 +24,18 @@ struct UnsettledWrite {
 /// The last of each thread that was meant.
 using UnsettledWrites = std::map<policy::ThreadKey, UnsettledWrite>;
 
-/// Checks the node's unsettled writes again. What reached another process's thread is undone and
-/// reported; what still cannot be seen is kept.
+struct UnsettledNice {
+  std::string sandbox;
+  int value = 0;  ///< as written
+};
+
+using UnsettledNices = std::map<policy::ThreadKey, UnsettledNice>;
+
+/// Checks the node's unsettled writes again. What reached another thread is undone and reported;
+/// what still cannot be seen is kept.
 void check_unsettled(Node& node, base::ThreadStats& stats);
 
-/// Reports that a write to this thread reached another process's, and was undone.
-void report_undone(Node& node, const std::string& sandbox, int tid);
+/// Reports that a write to this thread reached another one, and was undone. `what` was written.
+void report_undone(Node& node, const std::string& sandbox, int tid, std::string_view what);
 
 }  // namespace ka::line

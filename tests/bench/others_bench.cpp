@@ -102,7 +102,7 @@ struct Shortest {
 Shortest measure(const ka::host::Cgroups& cgroups, const std::vector<std::string>& cpusets) {
   const CpuSet owned = CpuSet::range(0, 63);
   const auto ledger = owner_of(owned);
-  ka::line::KernelAffinityCalls calls;
+  ka::host::KernelAffinityCalls calls;
   const std::set<int> ours;
   Shortest found;
   const auto check = [&] {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "affinity/line/affinity_calls.hpp"
+#include "affinity/host/affinity_calls.hpp"
 #include "base/process.hpp"
 #include "tests/bench/api.hpp"
 #include "tests/bench/child.hpp"
@@ -41,7 +41,7 @@ double micros(Work work) {
 
 void bare_loop(int pid, const ka::policy::CpuSet& cpus) {
   const ka::base::ProcFs proc;
-  ka::line::KernelAffinityCalls calls;
+  ka::host::KernelAffinityCalls calls;
   const auto tids = proc.threads(pid);
   for (const int tid : *tids) {
     if (!proc.stat(pid, tid) || !calls.set({pid, tid, 0}, cpus) || !calls.get(tid)) std::exit(1);

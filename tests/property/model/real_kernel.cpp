@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "affinity/line/affinity_calls.hpp"
+#include "affinity/host/affinity_calls.hpp"
 #include "tests/property/model/world.hpp"
 
 namespace ka::model {
@@ -113,13 +113,13 @@ void RealKernel::end(int pid) {
 }
 
 int RealKernel::set_mask(int pid, int tid, const CpuSet& mask) {
-  line::KernelAffinityCalls calls;
+  host::KernelAffinityCalls calls;
   const auto done = calls.set({0, vmms_.at(pid).tids.at(tid), 0}, mask);
   return done ? 0 : done.error().number;
 }
 
 std::string RealKernel::difference_now(const std::map<int, CpuSet>& masks) const {
-  line::KernelAffinityCalls calls;
+  host::KernelAffinityCalls calls;
   for (const auto& [pid, vmm] : vmms_) {
     for (const auto& [tid, real] : vmm.tids) {
       const CpuSet mask = calls.get(real).value_or(CpuSet{});

@@ -7,6 +7,7 @@
 
 #include "affinity/helper/mask_records.hpp"
 #include "affinity/helper/record_file.hpp"
+#include "affinity/host/affinity_calls.hpp"
 #include "base/files.hpp"
 #include "policy/facts/quiet.hpp"
 #include "tests/catch.hpp"
@@ -23,9 +24,10 @@ namespace {
 struct Trees {
   tests::TempDir dir;
   tests::TestClock clock;
+  host::KernelAffinityCalls calls;
   AllHostMasks all = all_host_masks({dir.path() / "proc", dir.path() / "sys",
                                      dir.path() / "no-systemd", dir.path() / "irqbalance"},
-                                    clock);
+                                    clock, calls);
 
   const HostMasks& of(std::string_view kind) const {
     const auto found = std::ranges::find(all, kind, [](const auto& one) { return one->kind(); });

@@ -2,7 +2,10 @@
 // vCPUs in a partition as real-time threads: made, kept, recorded, refused, and put back.
 #include "affinity/helper/partition_keeper.hpp"
 
+#include <sched.h>
+
 #include <utility>
+#include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/unit/helper/partition_scene.hpp"
@@ -72,21 +75,71 @@ TEST_CASE("what another program changes is repaired, what it made real-time befo
   CHECK(scene.scheduling.of(201) == SchedulingPolicy{1, 30});
 }
 
-TEST_CASE("a stranger that got a vCPU's number during the write keeps its own policy only") {
-  const SchedulingPolicy own{1, 30};
-  PartitionScene scene;
-  scene.scheduling.before_write = [&](int tid) {
-    if (tid == 101) scene.node.thread(100, 101, "stranger", 1, 7);
+namespace {
+
+/// Another process gets number 101 with the next write to it; process 70, which has started it, has
+/// this policy.
+void give_away(PartitionScene& scene, const SchedulingPolicy& parents) {
+  scene.node.thread(70, 70, "parent", 1);
+  scene.scheduling.policies[70] = parents;
+  scene.scheduling.before_write = [&scene, done = false](int tid) mutable {
+    if (tid != 101 || std::exchange(done, true)) return;
+    scene.node.end_thread(100, 101);
+    scene.node.thread(101, 101, "stranger", 70);
   };
-  SECTION("the write reached it") {}
-  SECTION("it made itself a real-time thread since") {
-    scene.scheduling.after_write = [&, done = false](int tid) mutable {
-      if (tid == 101 && !std::exchange(done, true)) scene.scheduling.policies[101] = own;
-    };
+}
+
+constexpr SchedulingPolicy kBatch{SCHED_BATCH, 0}, kRoundRobin{SCHED_RR, 30};
+
+}  // namespace
+
+TEST_CASE("a stranger that got a vCPU's number during the write has its own policy again") {
+  for (const auto& [parents, own] : std::vector<std::pair<SchedulingPolicy, SchedulingPolicy>>{
+           {{}, {}},
+           {kBatch, kBatch},
+           {kRoundRobin, kRoundRobin},
+           {{SCHED_RR | SCHED_RESET_ON_FORK, 30}, {}},
+           {{SCHED_BATCH | SCHED_RESET_ON_FORK, 0}, kBatch}}) {
+    PartitionScene scene;
+    give_away(scene, parents);
+    scene.keep({scene.of(100, {2, 3}, 1)});
+    CHECK(scene.scheduling.of(101) == own);
   }
-  const bool is_own = static_cast<bool>(scene.scheduling.after_write);
+}
+
+TEST_CASE("a policy that a stranger has set for itself since stays") {
+  PartitionScene scene;
+  give_away(scene, {});
+  scene.scheduling.after_write = [&](int tid) {
+    if (tid == 101) scene.scheduling.policies[101] = kRoundRobin;
+  };
   scene.keep({scene.of(100, {2, 3}, 1)});
-  CHECK(scene.scheduling.of(101) == (is_own ? own : SchedulingPolicy{}));
+  CHECK(scene.scheduling.of(101) == kRoundRobin);
+}
+
+TEST_CASE("a stranger that a vCPU's old policy reached has its own again") {
+  PartitionScene scene;
+  scene.keep({scene.of(100, {2, 3}, 1)});
+  give_away(scene, kRoundRobin);
+  scene.keep({});
+  CHECK(scene.scheduling.of(101) == kRoundRobin);
+  CHECK(scene.scheduling.of(102) == SchedulingPolicy{});
+}
+
+TEST_CASE("a policy that reached a thread that cannot be seen is undone when it can") {
+  PartitionScene scene;
+  give_away(scene, kBatch);
+  scene.scheduling.after_write = [&](int tid) {
+    if (tid == 101) scene.node.write("proc/100/task/101/stat", "");
+  };
+  scene.keep({scene.of(100, {2, 3}, 1)});
+  REQUIRE(scene.scheduling.of(101) == realtime_policy(1));
+  CHECK_FALSE(scene.keeper->state().partitions[0].not_realtime.empty());
+  scene.scheduling.after_write = nullptr;
+  scene.node.end_thread(100, 101);
+  scene.node.thread(101, 101, "stranger", 70);
+  scene.keeper->check();
+  CHECK(scene.scheduling.of(101) == kBatch);
 }
 
 TEST_CASE("a kernel that refuses real-time threads leaves the partition") {

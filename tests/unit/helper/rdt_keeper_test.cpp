@@ -302,16 +302,37 @@ TEST_CASE("a vCPU of Kata's shim is moved, its other threads and runc's shim are
   CHECK(scene.resctrl.where(111) == "/");
 }
 
-TEST_CASE("a thread that takes the number of one that ended goes back where it was") {
+TEST_CASE("a thread that takes the number of one that ended goes to the group it was started in") {
   Scene scene;
   const ThreadKey meant = scene.key(110);
-  scene.resctrl.before_move = [&](int) {
-    scene.resctrl.before_move = {};
-    scene.start(110, 777);
+  const auto give_away = [&](int pid) {
+    scene.resctrl.before_move = [&scene, pid](int) {
+      scene.resctrl.before_move = {};
+      scene.node.end_thread(100, 110);
+      scene.node.thread(pid, 110, "stranger", 50, 777);
+    };
   };
-  scene.keeper->keep({{"gold", shares("50%"), {meant}}});
-  CHECK(scene.resctrl.where(110) == "/");
-  CHECK(scene.problem_of_task() == "the thread has ended");
+  REQUIRE(scene.resctrl.make("others"));
+  SECTION("one of the same process") {
+    scene.resctrl.put(100, {"others", {}});
+    give_away(100);
+    scene.keeper->keep({{"gold", shares("50%"), {meant}}});
+    CHECK(scene.resctrl.where(110) == "others");
+    CHECK(scene.problem_of_task() == "the thread has ended");
+  }
+  SECTION("one of another process") {
+    scene.resctrl.put(50, {"others", {}});
+    give_away(110);
+    scene.keeper->keep({{"gold", shares("50%"), {meant}}});
+    CHECK(scene.resctrl.where(110) == "others");
+  }
+  SECTION("one of another process, as the thread is put back") {
+    scene.gold({110});
+    scene.resctrl.put(50, {"others", {}});
+    give_away(110);
+    scene.keeper->keep({});
+    CHECK(scene.resctrl.where(110) == "others");
+  }
 }
 
 TEST_CASE("threads that end are forgotten") {

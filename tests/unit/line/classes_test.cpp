@@ -8,6 +8,7 @@
 
 #include "affinity/host/io_weight.hpp"
 #include "affinity/line/answer_limit.hpp"
+#include "affinity/line/nice.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -249,17 +250,79 @@ TEST_CASE("a sandbox without the io controller is told so once, and has the rest
   CHECK(line::verdict_name(report.verdict()) == "degraded");
 }
 
-TEST_CASE("a thread whose number is another one's by now gets back what that had") {
+TEST_CASE("a thread that got a vCPU's number has the nice value that it was started with again") {
   Classed scene(Annotations{{kScheduling, "gold"}});
-  scene.calls.after_write = [&scene](int tid) {
-    if (tid == 111) scene.node.thread(100, 111, "worker", 1, 99);
+  scene.calls.nices[100] = 2;
+  scene.node.thread(70, 70, "parent", 1);
+  scene.calls.nices[70] = 7;
+  const auto give_away = [&scene](int tid, int pid) {
+    if (tid != 111 || scene.calls.nices[111] == 7) return;
+    scene.node.thread(100, 111, "ended", 1, 7);  // as a file that is still open says
+    if (pid != 100) scene.node.end_thread(100, 111);
+    scene.node.thread(pid, 111, "stranger", 70, 400000);
+  };
+  SECTION("one of the same process") {
+    scene.calls.after_write = [&](int tid) { give_away(tid, 100); };
+    scene.line().configure(with_classes(9));
+    CHECK(scene.calls.nices[111] == 2);
+  }
+  SECTION("one of another process, while the class is written") {
+    scene.calls.before_write = [&](int tid) { give_away(tid, 111); };
+    scene.line().configure(with_classes(9));
+    CHECK(scene.calls.nices[111] == 7);
+    CHECK(scene.count("taken-back") == 1);
+  }
+  SECTION("one of another process, while it is given back") {
+    scene.calls.before_write = [&](int tid) { give_away(tid, 111); };
+    REQUIRE(scene.requests().release("s1"));
+    CHECK(scene.calls.nices[111] == 7);
+  }
+  SECTION("what it has chosen itself since stays") {
+    scene.calls.before_write = [&](int tid) { give_away(tid, 111); };
+    scene.calls.after_write = [&](int tid) {
+      if (tid == 111) scene.calls.nices[111] = 12;
+    };
+    scene.line().configure(with_classes(9));
+    CHECK(scene.calls.nices[111] == 12);
+    CHECK(scene.count("taken-back") == 0);
+  }
+}
+
+TEST_CASE("a write of a nice value that could not be verified is undone once a stranger is seen") {
+  Classed scene(Annotations{{kScheduling, "gold"}});
+  scene.node.thread(70, 70, "parent", 1);
+  scene.calls.nices[70] = 7;
+  scene.calls.after_write = [&](int tid) {
+    if (tid == 111) scene.node.write("proc/100/task/111/stat", "");
   };
   scene.line().configure(with_classes(9));
-  CHECK(scene.calls.nices[111] == 5);
+  REQUIRE(scene.calls.nices[111] == 9);
+  scene.calls.after_write = nullptr;
+  scene.node.end_thread(100, 111);
+  scene.node.thread(111, 111, "stranger", 70);
+  scene.line().check_drift();
+  CHECK(scene.calls.nices[111] == 7);
+  CHECK(scene.count("taken-back") == 1);
+  scene.calls.nices[111] = 9;
+  scene.line().check_drift();
+  CHECK(scene.calls.nices[111] == 9);
+}
+
+TEST_CASE("a nice value that is not the one that was read is not written over") {
+  tests::FakeNode node;
+  tests::FakeCalls calls{CpuSet::range(0, 7)};
+  node.thread(100, 111, "CPU 0/KVM");
+  calls.nices[111] = 12;
+  base::ThreadStats stats(node.proc());
+  const line::NiceWrite write{{100, 111, 100111}, 9};
+  CHECK(line::write_nice(write, 1, calls, stats).done.error().code == base::ErrorCode::kTransient);
+  CHECK(calls.nices[111] == 12);
+  CHECK(line::write_nice(write, 12, calls, stats).done);
+  CHECK(calls.nices[111] == 9);
 }
 
 TEST_CASE("the kernel's nice values are those of one thread") {
-  line::KernelAffinityCalls calls;
+  host::KernelAffinityCalls calls;
   const auto before = calls.nice(::gettid());
   base::Result<int> after = 0;
   std::thread([&calls, &after] {

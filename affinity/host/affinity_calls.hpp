@@ -7,7 +7,7 @@
 #include "policy/facts/id_set.hpp"
 #include "policy/facts/sandbox.hpp"
 
-namespace ka::line {
+namespace ka::host {
 
 /// The kernel knows threads by their number alone. Who writes has to have a thread's identity, and
 /// has to check it before and after (I9).
@@ -45,4 +45,4 @@ class KernelAffinityCalls final : public AffinityCalls {
   base::Result<void> set_nice(const policy::ThreadKey& thread, int nice) override;
 };
 
-}  // namespace ka::line
+}  // namespace ka::host

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/line/affinity_calls.hpp"
+#include "affinity/host/affinity_calls.hpp"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace ka::line {
+namespace ka::host {
 namespace {
 
 using Words = std::array<std::uint64_t, policy::kMaxIds / 64>;
@@ -61,4 +61,4 @@ base::Result<void> KernelAffinityCalls::set_nice(const policy::ThreadKey& thread
   return base::fail_errno(errno, "setpriority " + std::to_string(thread.tid));
 }
 
-}  // namespace ka::line
+}  // namespace ka::host

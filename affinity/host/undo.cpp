@@ -1,36 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "affinity/line/undo.hpp"
+#include "affinity/host/undo.hpp"
 
 #include <string>
 
 #include "base/files.hpp"
 #include "vmm/procfs/thread_list.hpp"
 
-namespace ka::line {
+namespace ka::host {
 namespace {
 
 using base::Result;
 using policy::CpuSet;
 using policy::ThreadKey;
 using policy::plan::Write;
-
-/// The thread that has a number now.
-struct Occupant {
-  ThreadKey key;
-  std::uint64_t process_start = 0;
-  int starter = 0;  ///< the thread that started it, or the main thread of that process
-};
-
-Result<Occupant> occupant_of(const base::ProcFs& proc, int tid) {
-  const auto group = vmm::thread_group(proc.root(), tid);
-  if (!group) return unexpected(group.error());
-  const auto thread = proc.stat(*group, tid);
-  if (!thread) return unexpected(thread.error());
-  const auto main = proc.stat(*group);
-  if (!main) return unexpected(main.error());
-  const int starter = *group == tid ? thread->ppid : *group;
-  return Occupant{{*group, tid, thread->start_time}, main->start_time, starter};
-}
 
 /// A process that got the number later began after the thread that was meant.
 bool is_of_same_process(const Occupant& occupant, const ThreadKey& meant) {
@@ -70,7 +52,18 @@ Undone restore(const Occupant& occupant, const CpuSet& now, const CpuSet& writte
 
 }  // namespace
 
-Undone undo(const Write& write, AffinityCalls& calls, const base::ProcFs& proc) {
+Result<Occupant> occupant_of(const base::ProcFs& proc, int tid) {
+  const auto group = vmm::thread_group(proc.root(), tid);
+  if (!group) return unexpected(group.error());
+  const auto thread = proc.stat(*group, tid);
+  if (!thread) return unexpected(thread.error());
+  const auto main = proc.stat(*group);
+  if (!main) return unexpected(main.error());
+  const int starter = *group == tid ? thread->ppid : *group;
+  return Occupant{{*group, tid, thread->start_time}, main->start_time, starter};
+}
+
+Undone undo_mask(const Write& write, AffinityCalls& calls, const base::ProcFs& proc) {
   const auto now = calls.get(write.key.tid);
   const auto occupant = now ? occupant_of(proc, write.key.tid) : unexpected(now.error());
   if (!occupant) return is_gone(occupant) ? Undone::kNothing : Undone::kUnseen;
@@ -80,4 +73,4 @@ Undone undo(const Write& write, AffinityCalls& calls, const base::ProcFs& proc) 
   return restore(*occupant, *now, written, calls, proc);
 }
 
-}  // namespace ka::line
+}  // namespace ka::host
