@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 import subprocess
+from dataclasses import dataclass
 
 from lab import cpus, kernel, product, witness
 from lab.claims import Claims
@@ -13,43 +14,73 @@ _ASK = "/bin/busybox grep Cpus_allowed_list /proc/1/status; /bin/busybox grep -E
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 _PROCESSOR = re.compile(r"^processor\s*: (\d+)\n(?:.*\n)*?apicid\s*: (\d+)", re.MULTILINE)
 _PATIENCE = 60.0  # seconds
+_NOBODY = "nobody"
 
 _looks = itertools.count()
 
 
+@dataclass(frozen=True)
+class _Look:
+    """A container in its guest. `numbers`: the guest's CPUs of its first process, of `online`; `reached`: all CPUs on which these vCPUs may
+    run; `by`: who told the guest, by the product."""
+
+    name: str
+    numbers: frozenset[int]
+    online: frozenset[int]
+    reached: frozenset[int]
+    owned: frozenset[int]
+    by: str
+
+    def __str__(self) -> str:
+        numbers, reached = cpus.show(self.numbers), cpus.show(self.reached)
+        return f"container {self.name} may run on guest CPUs {numbers} of {cpus.show(self.online)}, that is on {reached}; told by {self.by}"
+
+    @property
+    def is_told(self) -> bool:
+        return self.by != _NOBODY
+
+
 def problems(said: Claims, pods: dict[str, witness.Pod]) -> list[str]:
-    """Containers that cannot use the CPUs that they own; those that can use others, though the product says that they were told."""
+    """Containers that may run elsewhere in their guests than they are to, those without CPUs of their own among them."""
     known = {each["id"]: each for each in product.call("GET", "/v1/sandboxes")["sandboxes"]}
     found = []
     for pod in pods.values():
-        told = {each["id"]: each for each in known.get(pod.sandbox, {}).get("containers", [])}
-        for name, owned in said.owned.get(pod.uid, {}).items():
-            if pod.is_vm and name in pod.containers:
-                found += _problem(pod, name, owned, told.get(pod.containers[name], {}))
+        if pod.is_vm:
+            told = {each["id"]: each for each in known.get(pod.sandbox, {}).get("containers", [])}
+            found += [f"{pod.name}: in its guest, {text}" for text in _problems(pod, said.owned.get(pod.uid, {}), told)]
     return found
 
 
-def _problem(pod: witness.Pod, name: str, owned: frozenset[int], told: dict) -> list[str]:
-    where = f"{pod.name}: in its guest, container {name}"
-    try:
-        numbers, reached = _reaches(pod.sandbox, pod.containers[name])
-    except (LookupError, StopIteration, OSError, subprocess.SubprocessError) as error:
-        return [f"{where} cannot be asked: {error!r}"]
-    by = told.get("guest_told", {}).get("by", "nobody")
-    line = f"{where} may run on guest CPUs {numbers}, that is on {cpus.show(reached)}; told by {by}, doubt: {told.get('guest_doubt', 'none')}"
-    print(f"          {line}", flush=True)
-    is_right = owned == reached if by != "nobody" else owned <= reached
-    return [] if is_right else [f"{line}; it owns {cpus.show(owned)}"]
+def _problems(pod: witness.Pod, owned: dict[str, frozenset[int]], told: dict[str, dict]) -> list[str]:
+    looks, found = [], []
+    for name, container in pod.containers.items():
+        by = told.get(container, {}).get("guest_told", {}).get("by", _NOBODY)
+        try:
+            looks.append(_look(pod.sandbox, container, name, owned.get(name, frozenset()), by))
+        except (LookupError, StopIteration, OSError, subprocess.SubprocessError) as error:
+            found.append(f"container {name} cannot be asked: {error!r}")
+    for look in looks:
+        print(f"          {pod.name}: {look}", flush=True)
+    return found + [f"{look}: {text}" for look in looks if (text := _wrong(look, looks))]
 
 
-def _reaches(sandbox: str, container: str) -> tuple[str, frozenset[int]]:
-    """The guest's CPUs of its first process, and all CPUs on which these vCPUs may run."""
+def _wrong(look: _Look, looks: list[_Look]) -> str:
+    """What is wrong with where it may run; empty: nothing."""
+    if not look.is_told:
+        return "" if look.numbers == look.online else "nobody is to have narrowed it"
+    if look.owned:
+        return "" if look.owned == look.reached else f"it owns {cpus.show(look.owned)}"
+    theirs = frozenset().union(*(each.numbers for each in looks if each.owned and each.is_told))
+    return f"{cpus.show(look.numbers & theirs)} serve others" if look.numbers & theirs else ""
+
+
+def _look(sandbox: str, container: str, name: str, owned: frozenset[int], by: str) -> _Look:
     answer = _ask(container)
-    numbers = _ALLOWED.search(answer)[1]
     apic_ids = {int(number): int(apic_id) for number, apic_id in _PROCESSOR.findall(answer)}
+    numbers = cpus.parse(_ALLOWED.search(answer)[1]) & apic_ids.keys()  # those that may yet come are in the mask, too
     tids = kernel.kvm_vcpus(witness.vmm(sandbox))
-    masks = (os.sched_getaffinity(tids[apic_ids[number]]) for number in cpus.parse(numbers))
-    return numbers, frozenset().union(*masks)
+    masks = (os.sched_getaffinity(tids[apic_ids[number]]) for number in numbers)
+    return _Look(name, numbers, frozenset(apic_ids), frozenset().union(*masks), owned, by)
 
 
 def _ask(container: str) -> str:

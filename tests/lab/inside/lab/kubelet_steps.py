@@ -220,7 +220,8 @@ def run(steps: Iterable[Step], cell: Cell | None = None) -> None:
     with Daemon(**settings) as daemon, Kubelet(cgroupDriver=cell.driver) as kubelet:
         for source in ("nri", "kubelet") if socket else ("kubelet",):
             check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
-        node = Node(StaticPods(), kubelet, daemon, kata.SANDBOXES[cell.runtime])
+        leaves_own = cell.affinity.get("housekeeping", "shared-pool") == "shared-pool"
+        node = Node(StaticPods(leaves_own=leaves_own), kubelet, daemon, kata.SANDBOXES[cell.runtime])
         watch, scheduler = Evictions(), Intruders()
         count = 0
         for count, do in enumerate(steps, start=1):

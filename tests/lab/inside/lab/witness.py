@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from lab import cpus, kernel
+from lab import cgroup, cpus, kernel
 from lab.claims import Claims
 
 _BUNDLES = Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io")
@@ -84,22 +84,27 @@ def vmm(sandbox: str) -> int:
     return next(pid for pid, line in lines.items() if "qemu-system" in line.split("\0")[0] and sandbox in line)
 
 
-def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread]) -> list[str]:
-    """What of `seen` is not where kubelet's file wants it."""
+def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread], leaves_own: bool = True) -> list[str]:
+    """What of `seen` is not where kubelet's file wants it. `leaves_own`: what is no dedicated vCPU leaves the pod's own CPUs for the pool,
+    as far as its cgroup allows it (housekeeping = "shared-pool")."""
     found = []
     for pod in of.values():
         own = claims.of_pod(pod.uid)
         mine = [thread for thread in seen if thread.pod == pod.sandbox]
         found += _wrong_in_vm(pod, claims, own, mine) if pod.is_vm else _wrong_in_runc(pod, claims, mine)
+        found += _beside_dedicated(pod, claims, mine) if pod.is_vm and leaves_own else []
     return found
 
 
 def own_cpus(pod: Pod, claims: Claims, seen: list[Thread]) -> set[int]:
     """The CPUs that `pod` owns and to which one of its vCPUs is bound. One that floats may be bound to one of them,
     too, where the sandbox's cgroup allows no other."""
+    return set(_dedicated(pod, claims, [thread for thread in seen if thread.pod == pod.sandbox]))
+
+
+def _dedicated(pod: Pod, claims: Claims, mine: list[Thread]) -> dict[int, Thread]:
     own = claims.of_pod(pod.uid)
-    single = [thread.cpus for thread in seen if thread.pod == pod.sandbox and thread.part == "vcpu" and len(thread.cpus) == 1]
-    return {min(each) for each in single if each <= own}
+    return {min(thread.cpus): thread for thread in mine if thread.part == "vcpu" and len(thread.cpus) == 1 and thread.cpus <= own}
 
 
 def _wrong_in_vm(pod: Pod, claims: Claims, own: frozenset[int], mine: list[Thread]) -> list[str]:
@@ -110,6 +115,18 @@ def _wrong_in_vm(pod: Pod, claims: Claims, own: frozenset[int], mine: list[Threa
     have = own_cpus(pod, claims, mine)
     if not wanted <= have:
         found.append(f"{pod.name}: CPUs with a vCPU of their own: {sorted(have)}, wanted {sorted(wanted)}")
+    return found
+
+
+def _beside_dedicated(pod: Pod, claims: Claims, mine: list[Thread]) -> list[str]:
+    """Threads on the CPU of a dedicated vCPU, though their cgroup lets them into the pool."""
+    dedicated = _dedicated(pod, claims, mine)
+    owners, found = set(dedicated.values()), []
+    for thread in mine:
+        if thread in owners or not thread.cpus & dedicated.keys():
+            continue
+        if (allowed := cgroup.allowed_cpus(thread.tid)) & claims.pool:
+            found.append(f"{pod.name}: {thread}, beside a dedicated vCPU; its cgroup allows {cpus.show(allowed)}")
     return found
 
 
