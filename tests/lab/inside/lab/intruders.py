@@ -29,6 +29,7 @@ _CHUNK = 2**16
 _TURN = 0.5  # seconds
 _TURNS_KEPT = 20
 _TICKS = os.sysconf("SC_CLK_TCK")
+_SHIM = "containerd-shim"
 GOING = "pods that were going"
 HELD = "pods whose cgroup allowed nothing else"
 STAYING = "pods that stay"
@@ -89,6 +90,8 @@ def show(report: Report) -> None:
     for kind in (STAYING, HELD, GOING):
         some = sorted((visit for visit in report.visits if visit.kind == kind), key=Visit.milliseconds)
         print(f"          {kind}: {len(some)} visits" + (f", {_figures(some)}" if some else ""), flush=True)
+        if shims := [visit for visit in some if visit.thread.startswith(_SHIM)]:
+            print(f"          {kind}, shims alone: {len(shims)} visits, {_figures(shims)}", flush=True)
 
 
 def _figures(ascending: list[Visit]) -> str:

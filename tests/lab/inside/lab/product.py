@@ -97,7 +97,7 @@ def show_times() -> None:
     """Prints what the daemon, since its start, has counted of its own part: means by whose word it acted on, and how long runtimes waited for it."""
     page = _request("GET", "/metrics", None, 60)
     values = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
-    for name in ("foreign_cpus_seconds", "reaction_seconds", "answer_seconds"):
+    for name in ("foreign_cpus_seconds", "reaction_seconds", "answer_seconds", "shim_narrowed_seconds"):
         for key, count in values.items():
             if key.startswith(f"kata_affinity_{name}_count") and float(count) > 0:
                 total = float(values[key.replace("_count", "_sum", 1)])
