@@ -193,8 +193,8 @@ inline constexpr Key kKeys[] = {
      [](Config& config, const std::string& text) {
        config.quiet.floor = policy::parse_list<policy::CpuTag>(text).value_or(policy::CpuSet{});
      },
-     "CPUs that grade = quiet never takes from the host. Empty: the shared pool, or one core where "
-     "it is empty."},
+     "CPUs that grade = quiet never takes from the host. Empty: the shared pool and kubelet's "
+     "reserved CPUs, or one core where there are none."},
     {"quiet_partitions", Type::kFlag, "true", "", Reload::kApplied,
      [](Config& config, const std::string& text) { config.quiet.partitions = text == "true"; },
      "Dedicated vCPUs of quiet sandboxes get a cpuset partition of their own, where the kernel has "

@@ -12,14 +12,15 @@ using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
 
-/// CPUs that kubelet has given to nobody. Empty where it gives none to anybody.
-Result<CpuSet> shared_pool(const std::filesystem::path& file) {
+/// CPUs that kubelet has given to nobody: its shared pool, and those that it keeps out of that,
+/// too. Empty where it gives none to anybody.
+Result<CpuSet> not_given(const std::filesystem::path& file, const CpuSet& online) {
   if (file.empty()) return CpuSet{};
   const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
   if (is_gone(text)) return CpuSet{};
   const auto state = text ? watch::parse_kubelet_state(*text) : unexpected(text.error());
   if (!state) return unexpected(state.error());
-  return state->seen.shared_pool.value_or(CpuSet{});
+  return state->seen.shared_pool.value_or(CpuSet{}) | state->seen.withheld(online);
 }
 
 }  // namespace
@@ -31,9 +32,9 @@ Result<CpuSet> admit(const policy::Topology& machine, const Limits& limits,
     return base::fail(ErrorCode::kInvalid,
                       "cpus: this machine has no CPU " + policy::format_list(unknown));
   }
-  const auto pool = shared_pool(limits.kubelet_state);
-  if (!pool) return unexpected(pool.error());
-  CpuSet admitted = requested - *pool;
+  const auto others = not_given(limits.kubelet_state, machine.online());
+  if (!others) return unexpected(others.error());
+  CpuSet admitted = requested - *others;
   const CpuSet kept = machine.online() - admitted;
   const CpuSet taken = limits.floor & admitted;
   if (!taken.empty()) {

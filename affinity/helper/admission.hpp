@@ -15,9 +15,9 @@ struct Limits {
   std::filesystem::path kubelet_state;  ///< cpu_manager_state; empty: there is none
 };
 
-/// What may be taken of `requested`: where kubelet's static policy is in force, nothing of its
-/// shared pool. kInvalid: a CPU is not there, or the floor would be taken. Another error: kubelet's
-/// file cannot be read.
+/// What may be taken of `requested`: where kubelet's static policy is in force, only what it has
+/// given to containers. kInvalid: a CPU is not there, or the floor would be taken. Another error:
+/// kubelet's file cannot be read.
 base::Result<policy::CpuSet> admit(const policy::Topology& machine, const Limits& limits,
                                    const policy::CpuSet& requested);
 

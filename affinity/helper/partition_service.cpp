@@ -62,7 +62,8 @@ using Reasons = std::vector<std::string>;
 /// from theirs: where that holds for all together, it is one after the other.
 Result<Reasons> why_not(const PartitionService::Admit& admit, const std::vector<CpuSet>& sets) {
   const auto in_pool = [](const CpuSet& taken) {
-    return taken.empty() ? "" : policy::format_list(taken) + " is of kubelet's shared pool";
+    return taken.empty() ? ""
+                         : policy::format_list(taken) + " is of kubelet's shared pool, or reserved";
   };
   CpuSet all, granted;
   for (const CpuSet& one : sets) all |= one;

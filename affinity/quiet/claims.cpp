@@ -80,10 +80,12 @@ void add_plain_pods(const line::Node& node, Wants& wants) {
   }
 }
 
-/// kubelet's reserved CPUs are in the shared pool.
+/// kubelet's reserved CPUs are in the shared pool, or in nothing at all (strict-cpu-reservation).
 CpuSet floor_of(const line::Node& node) {
   const CpuSet& set = node.options.quiet.floor;
-  return set.empty() ? node.ledger().shared_pool(node.topology.online()) : set;
+  if (!set.empty()) return set;
+  const CpuSet& online = node.topology.online();
+  return node.ledger().shared_pool(online) | node.ledger().kubelet().withheld(online);
 }
 
 }  // namespace

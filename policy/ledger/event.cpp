@@ -15,6 +15,13 @@ void merge(const ContainerSpec& spec, ContainerFacts& facts) {
   if (spec.exited) facts.exited = *spec.exited;
 }
 
+CpuSet KubeletSeen::withheld(const CpuSet& online) const {
+  if (!shared_pool || !claims) return {};
+  CpuSet rest = online - *shared_pool;
+  for (const Claim& claim : *claims) rest -= claim.cpus;
+  return rest;
+}
+
 ContainerSeen whole_report(std::string sandbox, const ContainerFacts& facts,
                            std::optional<bool> exclusive) {
   ContainerSpec spec{.name = facts.name,

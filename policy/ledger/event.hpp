@@ -130,6 +130,10 @@ struct KubeletSeen {
   /// a container has none proves nothing.
   bool outdated = false;
 
+  /// Of `online`, what kubelet has neither in the shared pool nor given to a container: with
+  /// strict-cpu-reservation its reserved CPUs. Empty where it reports no shared pool, or no owners.
+  CpuSet withheld(const CpuSet& online) const;
+
   bool operator==(const KubeletSeen&) const = default;
 };
 

@@ -209,7 +209,7 @@ TEST_CASE("CPUs of the shared pool are refused, and other partitions are made") 
                             R"(],"priority":0,"full_power":false})";
   const auto response = scene.call("POST", wrapped(wrong + ',' + scene.partition("2-3")));
   CHECK(response.status == 200);
-  CHECK(has(response.body, R"("problem":"1 is of kubelet's shared pool")"));
+  CHECK(has(response.body, R"("problem":"1 is of kubelet's shared pool, or reserved")"));
   CHECK(scene.tree.isolated() == "2-3");
 }
 
@@ -233,9 +233,10 @@ TEST_CASE("power of CPUs is requested, read, refused and given up") {
            governor + "\"}";
   };
   const auto rows = [](const std::string& all) { return R"({"cpus":[)" + all + "]}"; };
-  CHECK(call(rows(row("1-2", "5"))).body ==
-        R"({"problems":[{"cpu":1,"problem":"1 is of kubelet's shared pool"}],"problem":""})"
-        "\n");
+  CHECK(
+      call(rows(row("1-2", "5"))).body ==
+      R"({"problems":[{"cpu":1,"problem":"1 is of kubelet's shared pool, or reserved"}],"problem":""})"
+      "\n");
   CHECK(scene.cpu_power.values[file] == "5");
   for (const std::string& wrong :
        {row("2", "-1"), row("2", "any"), row("2", "", "../x"), row("2", "", "a b"),

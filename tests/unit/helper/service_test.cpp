@@ -107,9 +107,21 @@ TEST_CASE("under kubelet's static policy nothing of its shared pool is taken") {
   scene.post(R"({"cpus": "3-5"})");
   CHECK(scene.keeper.quiet() == CpuSet{4, 5});
 
-  scene.dir.write("kubelet", R"({"policyName":"static","defaultCpuSet":"0-4","checksum":1})");
+  scene.dir.write(
+      "kubelet",
+      R"({"policyName":"static","defaultCpuSet":"0-4","entries":{"p":{"c":"5-7"}},"checksum":1})");
   scene.service.check();
   CHECK(scene.keeper.quiet() == CpuSet{5});
+}
+
+TEST_CASE("CPUs that kubelet keeps out of its shared pool are not taken either") {
+  Scene scene;
+  scene.dir.write(
+      "kubelet",
+      R"({"policyName":"static","defaultCpuSet":"2-3","entries":{"p":{"c":"4-6"}},"checksum":1})");
+  scene.limits.kubelet_state = scene.dir.path() / "kubelet";
+  scene.post(R"({"cpus": "0-7"})");
+  CHECK(scene.keeper.quiet() == CpuSet{4, 5, 6});
 }
 
 TEST_CASE("while kubelet's file cannot be read nothing is taken, and nothing given back") {

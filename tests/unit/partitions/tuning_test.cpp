@@ -252,7 +252,7 @@ TEST_CASE("CPUs of the shared pool are not tuned, and others are") {
   node.own({2, 3});
   CHECK(node.latency(2) == "0");
   CHECK(node.latency(3) == "n/a");
-  CHECK(node.shown().find("not: 2 is of kubelet's shared pool") != std::string::npos);
+  CHECK(node.shown().find("not: 2 is of kubelet's shared pool, or reserved") != std::string::npos);
 }
 
 TEST_CASE("a realtime pod's own request comes before full power") {

@@ -129,6 +129,20 @@ TEST_CASE("a sandbox that would take the floor stays best-effort, others do not"
   CHECK(node.count("not-quiet") == 1);
 }
 
+TEST_CASE("CPUs that kubelet reserves outside the shared pool are of the floor") {
+  Node node;
+  policy::ledger::KubeletSeen kubelet;
+  kubelet.shared_pool = policy::CpuSet{0, 1};
+  kubelet.claims = {{"uid-b", "app", {4, 5}}};
+  node.line().handle({policy::ledger::Source::kKubelet, kubelet});
+  node.own("a", {6, 7});
+  CHECK(node.grade("a") == "the host would lose CPUs that it always keeps (quiet_floor)");
+  kubelet.claims.reset();
+  node.line().handle({policy::ledger::Source::kKubelet, kubelet});
+  node.run_loop();
+  CHECK(node.helper->requested().back() == "6-7");
+}
+
 TEST_CASE("a VMM in one of the host's units is not driven off its own CPUs") {
   Node node;
   node.node.in_cgroup(100, "machine.slice/vm.scope", "0-7");
