@@ -20,6 +20,11 @@ using policy::ThreadKey;
 
 constexpr const char* kUnrecorded = "it cannot be recorded";
 
+/// Of a container's.
+std::string_view kind_of(const Partition& wanted) {
+  return wanted.is_unbalanced ? kIsolated : kRoot;
+}
+
 /// By reading alone: the container's cgroup allows these CPUs and no others.
 Result<void> check_container(const CgroupTree& tree, const std::string& container,
                              const CpuSet& cpus) {
@@ -128,6 +133,16 @@ Result<void> PartitionBuilder::make(const Partition& wanted, const std::string& 
   return done ? isolate(wanted, partition) : done;
 }
 
+bool PartitionBuilder::is_made(const Partition& wanted, const std::string& cgroup) const {
+  if (wanted.of_container) return is_partition(tree_, cgroup, kind_of(wanted), wanted.cpus);
+  const PartitionCgroup partition(tree_, cgroup);
+  return partition.is_isolated(wanted.cpus) &&
+         std::ranges::all_of(wanted.vcpus, [&](const ThreadKey& vcpu) {
+           const auto home = tree_.home(vcpu);
+           return !home || *home == partition.path();
+         });
+}
+
 Result<void> PartitionBuilder::isolate(const Partition& wanted, const PartitionCgroup& partition) {
   if (partition.is_isolated(wanted.cpus)) return {};
   const auto remembered = remember_masks();
@@ -139,7 +154,7 @@ Result<void> PartitionBuilder::make_of_container(const Partition& wanted,
                                                  const std::string& cgroup) {
   auto done = record(wanted, cgroup, true);
   if (done) done = add_cpus(cgroup, wanted.cpus);
-  const std::string_view kind = wanted.is_unbalanced ? kIsolated : kRoot;
+  const std::string_view kind = kind_of(wanted);
   if (!done || is_partition(tree_, cgroup, kind, wanted.cpus)) return done;
   done = remember_masks();
   return done ? make_partition(tree_, cgroup, kind, wanted.cpus) : done;

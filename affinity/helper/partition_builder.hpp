@@ -27,6 +27,8 @@ class PartitionBuilder {
   /// The cgroup of the VMM, or of the container, by reading alone. kGone: that process has ended;
   /// kConflict, kUnavailable: there can be no such partition. Any other error: it cannot be seen.
   base::Result<std::string> find_cgroup(const policy::Partition& wanted) const;
+  /// It is as wanted, with all of its vCPUs.
+  bool is_made(const policy::Partition& wanted, const std::string& cgroup) const;
   /// Makes it as wanted, whatever it is now.
   base::Result<void> make(const policy::Partition& wanted, const std::string& cgroup);
   /// Makes its vCPUs real-time threads, where that is wanted.

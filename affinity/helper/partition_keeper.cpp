@@ -197,11 +197,19 @@ void PartitionKeeper::establish(const Partition& wanted) {
 Result<void> PartitionKeeper::make(const Partition& wanted, const std::string& cgroup) {
   const auto known = records_.partitions.find(wanted.vmm);
   const bool has_moved = known != records_.partitions.end() && known->second.cgroup != cgroup;
+  const bool is_as_recorded =
+      known != records_.partitions.end() && !has_moved && known->second.partition == wanted;
   if (has_moved && !undo(wanted.vmm)) {
     return base::fail(ErrorCode::kTransient, "it is still in another cgroup");
   }
   if (has_moved) withdraw();
-  return builder_.make(wanted, cgroup);
+  const bool is_undone = is_as_recorded && !builder_.is_made(wanted, cgroup);
+  auto done = builder_.make(wanted, cgroup);
+  if (done && is_undone) {
+    log_.warning("a partition that another program undid is made again",
+                 {{"cpus", policy::format_list(wanted.cpus)}, {"cgroup", cgroup}});
+  }
+  return done;
 }
 
 /// What cannot be made leaves nothing behind, but not at the first failure that may pass.

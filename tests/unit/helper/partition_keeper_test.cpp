@@ -135,6 +135,15 @@ TEST_CASE("a partition that another program ends or makes invalid is made again"
   }
   CHECK(scene.tree.isolated() == "2-3");
   CHECK(scene.problem().empty());
+  constexpr const char* kLine = "a partition that another program undid is made again";
+  CHECK(scene.lines.find(kLine) != std::string::npos);
+  scene.lines.clear();
+  scene.keeper->check();
+  scene.keep({scene.of(100, {2})});
+  CHECK(scene.lines.find(kLine) == std::string::npos);
+  scene.tree.put(101, kOne);
+  scene.keeper->check();
+  CHECK(scene.lines.find(kLine) != std::string::npos);
 }
 
 TEST_CASE("the VMM ends: its cgroup can be removed at once") {
