@@ -26,18 +26,27 @@ constexpr const char* kSlices[] = {"init.scope", "system.slice", "user.slice"};
 constexpr const char* kServiceCgroup = "kata-affinity";
 
 // include/linux/sched.h: a kernel thread, and one whose CPUs the kernel does not let anyone change.
-constexpr unsigned long kKernelThread = 0x00200000;
-constexpr unsigned long kBound = 0x04000000;
+constexpr unsigned long long kKernelThread = 0x00200000;
+constexpr unsigned long long kBound = 0x04000000;
 
-/// Field 9 of /proc/<pid>/stat, behind the name's last parenthesis; 0 where it cannot be read.
-unsigned long flags_of(const std::filesystem::path& process) {
-  const auto stat = read_text(process / "stat").value_or("");
+// Fields of /proc/<pid>/stat (proc_pid_stat(5)).
+constexpr int kFlagsField = 9, kStartField = 22;
+
+/// Behind the name's last parenthesis; 0 where it cannot be read.
+unsigned long long field_of(const std::string& stat, int wanted) {
   std::size_t at = stat.rfind(')');
-  for (int field = 3; field <= 9 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  for (int field = 3; field <= wanted && at != std::string::npos; ++field) {
+    at = stat.find(' ', at + 1);
+  }
   if (at == std::string::npos) return 0;
-  const auto flags =
+  const auto number =
       parse_number(std::string_view(stat).substr(at + 1, stat.find(' ', at + 1) - at - 1));
-  return static_cast<unsigned long>(flags.value_or(0));
+  return static_cast<unsigned long long>(number.value_or(0));
+}
+
+/// A number of a thread alone is another one's later.
+std::string key_of(int pid, const std::string& stat) {
+  return "thread " + std::to_string(pid) + ' ' + std::to_string(field_of(stat, kStartField));
 }
 
 /// The path behind "<controller>:" (v1) or "0::" (v2) of /proc/<pid>/cgroup.
@@ -77,6 +86,7 @@ void SystemTasks::begin(const Hierarchy& hierarchy, const Tree& tree, const Gues
   const bool apart = common != online;
   if (state_ == State::kUntouched && !adopt() && !apart) return;
   if (apart) keep_record(common);
+  is_first_ &= state_ == State::kUntouched && earlier_.empty();
   state_ = apart ? State::kApart : State::kRestored;
   done_ = {};
   hierarchy_ = hierarchy;
@@ -85,11 +95,11 @@ void SystemTasks::begin(const Hierarchy& hierarchy, const Tree& tree, const Gues
   online_ = online;
   for (auto& [service, cpus] : services_) cpus = common;
   if (interrupts || interrupts_placed_) {
-    place_interrupts(interrupts ? common : online);
+    place_interrupts(interrupts && apart);
     interrupts_placed_ |= apart;
   }
   // The kernel's workers that are bound to no CPU follow a mask of their own.
-  write_text(roots_.sys / "devices/virtual/workqueue/cpumask", policy::format_mask(common));
+  place_mask(roots_.sys / "devices/virtual/workqueue/cpumask", "workqueues", apart);
   const bool has_cpusets = hierarchy.kind == CgroupKind::kV1 || hierarchy.kind == CgroupKind::kV2;
   done_.services_moved = has_cpusets && place_slices(tree);
   // From behind; kthreadd (2), of which new kernel threads are born, comes first.
@@ -104,8 +114,11 @@ void SystemTasks::place_some() {
   }
   if (!tasks_.empty()) return;
   earlier_.clear();
+  is_first_ = false;
   std::error_code none;
-  if (state_ == State::kRestored) std::filesystem::remove(record(), none);
+  if (state_ != State::kRestored) return;
+  std::filesystem::remove(record(), none);
+  originals_.clear();
 }
 
 /// From an agent that was killed. False: it kept nothing off any CPU.
@@ -114,6 +127,8 @@ bool SystemTasks::adopt() {
   if (!text) return false;
   if (const auto cpus = policy::parse_list<policy::GuestCpuTag>(*text)) earlier_.push_back(*cpus);
   interrupts_placed_ = true;
+  is_first_ = false;
+  originals_.load();
   return true;
 }
 
@@ -147,15 +162,42 @@ void SystemTasks::record(policy::GuestReport& report) const {
   report.services_moved = done_.services_moved;
 }
 
-void SystemTasks::place_interrupts(const GuestCpuSet& cpus) {
+/// What it has by the agent's doing. The kernel gives new interrupts and threads such a mask, too;
+/// nothing has one before the agent's first round.
+bool SystemTasks::is_ours(const GuestCpuSet& cpus) const {
+  if (is_first_) return false;
+  return cpus == common_ || std::ranges::find(earlier_, cpus) != earlier_.end();
+}
+
+void SystemTasks::place_mask(const std::filesystem::path& file, const std::string& key,
+                             bool is_kept_off) {
+  const auto now = policy::parse_mask<policy::GuestCpuTag>(read_text(file).value_or(""));
+  const bool is_of_others = now && !is_ours(*now);
+  if (is_of_others && !is_kept_off) return;
+  if (is_of_others) originals_.remember(key, *now, online_);
+  originals_.save();
+  write_text(file, policy::format_mask(is_kept_off ? common_ : originals_.find(key, online_)));
+}
+
+/// All that they were is on disk before the first is changed.
+void SystemTasks::place_interrupts(bool is_kept_off) {
   const auto irqs = roots_.proc / "irq";
-  write_text(irqs / "default_smp_affinity", policy::format_mask(cpus));
+  std::map<int, GuestCpuSet> masks;
   for (const int irq : list_numbers(irqs)) {
-    const auto file = irqs / std::to_string(irq) / "smp_affinity_list";
-    const auto text = read_text(file);
+    const auto text = read_text(irqs / std::to_string(irq) / "smp_affinity_list");
     const auto now = policy::parse_list<policy::GuestCpuTag>(text.value_or(""));
     if (!text || !now) continue;
-    const bool moved = *now == cpus || write_text(file, policy::format_list(cpus)) == 0;
+    const bool is_of_others = !is_ours(*now);
+    if (is_of_others && !is_kept_off) continue;
+    masks[irq] = *now;
+    if (is_of_others) originals_.remember("interrupt " + std::to_string(irq), *now, online_);
+  }
+  place_mask(irqs / "default_smp_affinity", "new interrupts", is_kept_off);
+  for (const auto& [irq, now] : masks) {
+    const std::string number = std::to_string(irq);
+    const auto cpus = is_kept_off ? common_ : originals_.find("interrupt " + number, online_);
+    const auto file = irqs / number / "smp_affinity_list";
+    const bool moved = now == cpus || write_text(file, policy::format_list(cpus)) == 0;
     ++(moved ? done_.interrupts_moved : done_.interrupts_stuck);
   }
 }
@@ -193,9 +235,15 @@ void SystemTasks::place_kernel_thread(int pid) {
   if (!now) return;
   const bool given = std::ranges::find(earlier_, *now) != earlier_.end();
   if (now->subset_of(common_) && !given) return;
-  const unsigned long flags = flags_of(roots_.proc / std::to_string(pid));
+  const auto stat = read_text(roots_.proc / std::to_string(pid) / "stat").value_or("");
+  const auto flags = field_of(stat, kFlagsField);
   if ((flags & kKernelThread) == 0 || (flags & kBound) != 0) return;
-  const bool moved = calls_.set_affinity(pid, common_) == 0;
+  const std::string key = key_of(pid, stat);
+  const bool is_apart = state_ == State::kApart;
+  if (is_apart && !given) originals_.remember(key, *now, online_);
+  originals_.save();
+  const auto& cpus = is_apart ? common_ : originals_.find(key, online_);
+  const bool moved = calls_.set_affinity(pid, cpus) == 0;
   ++(moved ? done_.kernel_threads_moved : done_.kernel_threads_stuck);
 }
 

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "guest-agent/agent/hierarchy.hpp"
 #include "guest-agent/agent/kernel.hpp"
+#include "guest-agent/agent/originals.hpp"
 #include "policy/facts/guest.hpp"
 
 namespace ka::agent {
@@ -17,7 +19,8 @@ namespace ka::agent {
 class SystemTasks {
  public:
   /// Both must outlive it.
-  SystemTasks(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
+  SystemTasks(const Roots& roots, const Calls& calls)
+      : roots_(roots), calls_(calls), originals_(roots.run / "kata-affinity/masks") {}
 
   /// Keeps all of it on `common` from now on: places interrupts, and makes place_some() look at
   /// every task of the guest. Nothing is touched while no CPU was ever set apart; once one was, by
@@ -45,7 +48,9 @@ class SystemTasks {
   bool adopt();
   void keep_record(const policy::GuestCpuSet& common) const;
   std::filesystem::path record() const;
-  void place_interrupts(const policy::GuestCpuSet& cpus);
+  void place_mask(const std::filesystem::path& file, const std::string& key, bool is_kept_off);
+  void place_interrupts(bool is_kept_off);
+  bool is_ours(const policy::GuestCpuSet& cpus) const;
   bool place_slices(const Tree& tree);
   bool give(const std::filesystem::path& service, const policy::GuestCpuSet& cpus);
   void place_task(int pid);
@@ -54,7 +59,9 @@ class SystemTasks {
 
   const Roots& roots_;
   const Calls& calls_;
+  Originals originals_;
   State state_ = State::kUntouched;
+  bool is_first_ = true;            ///< nothing has a mask of ours yet
   bool interrupts_placed_ = false;  ///< they ever were
   Hierarchy hierarchy_;
   policy::GuestCpuSet common_, online_;
