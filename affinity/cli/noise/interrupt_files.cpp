@@ -15,14 +15,14 @@ namespace fs = std::filesystem;
 
 /// Since then the file of an interrupt that nobody may move cannot be written (register_irq_proc()
 /// in kernel/irq/proc.c); before, the file of each could.
-constexpr std::pair kTellsSince(6, 13);
+constexpr std::pair kFileModeSince(6, 13);
 
-bool tells(const fs::path& proc) {
+bool has_file_mode(const fs::path& proc) {
   int major = 0, minor = 0;
   char dot = 0;
   std::istringstream release(base::read_file(proc / "sys/kernel/osrelease").value_or(""));
   release >> major >> dot >> minor;
-  return !release.fail() && std::pair(major, minor) >= kTellsSince;
+  return !release.fail() && std::pair(major, minor) >= kFileModeSince;
 }
 
 policy::CpuSet read_list(const fs::path& file) {
@@ -46,7 +46,7 @@ std::optional<InterruptFacts> InterruptFiles::read(int number) const {
 /// The kernel's debug files name the flag (CONFIG_GENERIC_IRQ_DEBUGFS; kernel/irq/debugfs.c).
 std::optional<bool> InterruptFiles::is_movable(int number, fs::perms permissions) const {
   if ((permissions & fs::perms::owner_write) == fs::perms::none) return false;
-  if (tells(proc_)) return true;
+  if (has_file_mode(proc_)) return true;
   const auto flags = base::read_file(debugfs_ / "irq/irqs" / std::to_string(number));
   if (!flags) return std::nullopt;
   return flags->find("IRQD_AFFINITY_MANAGED") == std::string::npos;
