@@ -79,12 +79,12 @@ bool SerialLine::notify() {
 Connections::Connections(Loop& loop, Agent& agent, std::function<void()> on_request)
     : loop_(loop), agent_(agent), on_request_(std::move(on_request)) {}
 
-void Connections::listen(base::Fd listener) {
-  if (!listener) return;
-  const int fd = listener.get();
-  if (loop_.add(fd, EPOLLIN, [this, fd](std::uint32_t) { accept(fd); })) {
-    listeners_.push_back(std::move(listener));
-  }
+base::Result<void> Connections::listen(base::Result<base::Fd> listener) {
+  if (!listener) return unexpected(listener.error());
+  const int fd = listener->get();
+  auto done = loop_.add(fd, EPOLLIN, [this, fd](std::uint32_t) { accept(fd); });
+  if (done) listeners_.push_back(*std::move(listener));
+  return done;
 }
 
 void Connections::accept(int listener) {

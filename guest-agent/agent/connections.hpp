@@ -65,7 +65,8 @@ class Connections {
   /// All must outlive it. `on_request` runs after each request of a host.
   Connections(Loop& loop, Agent& agent, std::function<void()> on_request);
 
-  void listen(base::Fd listener);
+  /// Accepts hosts there. Not done: epoll refused it.
+  base::Result<void> listen(base::Result<base::Fd> listener);
   void use_serial(base::Fd port);
   bool has_serial() const { return serial_ != nullptr; }
   /// Sends the new report to peers that wait for one.

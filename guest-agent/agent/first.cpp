@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 
 /// A guest without cgroups is served as well, only later.
 constexpr auto kTimeout = 60s;
+/// Nobody else starts it again.
+constexpr auto kPause = 1s;
 
 /// kata-agent and systemd mount /proc, /sys and /run before the cgroups.
 void wait_for_mounts(const base::Clock& clock, const Options& options) {
@@ -34,7 +36,8 @@ int run_first(const base::Clock& clock, char* const* argv, const Options& option
   if (agent == 0) {
     ::setsid();
     wait_for_mounts(clock, options);
-    ::_exit(run(options));
+    while (run(options) != 0) clock.sleep(kPause);
+    ::_exit(0);
   }
   // In the order in which Linux tries them (init/main.c).
   for (const char* program : {"/init", "/sbin/init", "/etc/init", "/bin/init", "/bin/sh"}) {

@@ -11,13 +11,15 @@ namespace ka::agent {
 
 Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
-bool Loop::add(int fd, std::uint32_t events, Ready ready) {
+base::Result<void> Loop::add(int fd, std::uint32_t events, Ready ready) {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return base::fail_errno(errno, "epoll");
+  }
   waiting_[fd] = std::move(ready);
-  return true;
+  return {};
 }
 
 void Loop::change(int fd, std::uint32_t events) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/fd.hpp"
+#include "base/result.hpp"
 
 namespace ka::agent {
 
@@ -19,8 +20,8 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
   ~Loop() = default;
 
-  /// `events` as epoll(7) has them. The descriptor stays the caller's. False: epoll refused it.
-  bool add(int fd, std::uint32_t events, Ready ready);
+  /// `events` as epoll(7) has them. The descriptor stays the caller's.
+  base::Result<void> add(int fd, std::uint32_t events, Ready ready);
   void change(int fd, std::uint32_t events);
   /// Also from within its own call.
   void remove(int fd);

@@ -15,13 +15,15 @@
 #include "guest-agent/agent/connections.hpp"
 #include "guest-agent/agent/hook.hpp"
 #include "guest-agent/agent/loop.hpp"
+#include "guest-agent/agent/openings.hpp"
 #include "guest-agent/agent/sockets.hpp"
 #include "guest-agent/agent/tree_watch.hpp"
 
 namespace ka::agent {
 namespace {
 
-/// How long a thread that was born elsewhere stays there, where there are no cpusets.
+/// How long a thread that was born elsewhere stays there, where there are no cpusets; and how long
+/// it takes until what could not be opened, or watched, is tried again.
 constexpr long kPollEveryMs = 200;
 
 /// It works for milliseconds at a time, and the host waits for it: a guest whose vCPUs are all busy
@@ -34,16 +36,15 @@ class Program {
       : options_(options),
         agent_(options_.roots, calls_),
         connections_(loop_, agent_, [this] { finish_turn(); }),
-        uevents_(open_uevents()),
         timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
 
   int run() {
-    connections_.listen(listen_vsock(options_.port));
-    connections_.listen(listen_unix(socket_of(options_)));
-    connections_.use_serial(open_serial(options_.roots, options_.serial_port));
-    if (uevents_) loop_.add(uevents_.get(), EPOLLIN, [this](std::uint32_t) { on_uevents(); });
-    loop_.add(cgroups_.fd(), EPOLLIN, [this](std::uint32_t) { on_cgroups(); });
-    loop_.add(timer_.get(), EPOLLIN, [this](std::uint32_t) { on_timer(); });
+    if (!timer_ || !loop_.add(timer_.get(), EPOLLIN, [this](std::uint32_t) { on_timer(); })) {
+      std::perror("kata-affinity-agent: cannot start");
+      return 1;
+    }
+    open_all();
+    finish_turn();
     while (loop_.turn(busy_ ? Loop::Wait::kNot : Loop::Wait::kLong)) {
       if (busy_) finish_turn();
     }
@@ -52,6 +53,26 @@ class Program {
   }
 
  private:
+  void open_all() {
+    openings_.add([this] { return connections_.listen(listen_vsock(options_.port)); });
+    openings_.add([this] { return connections_.listen(listen_unix(socket_of(options_))); });
+    openings_.add([this] { return watch_uevents(); });
+    openings_.add([this] { return watch_cgroups(); });
+    connections_.use_serial(open_serial(options_.roots, options_.serial_port));
+  }
+
+  base::Result<void> watch_uevents() {
+    auto opened = open_uevents();
+    if (!opened) return unexpected(opened.error());
+    uevents_ = *std::move(opened);
+    return loop_.add(uevents_.get(), EPOLLIN, [this](std::uint32_t) { on_uevents(); });
+  }
+
+  base::Result<void> watch_cgroups() {
+    if (auto opened = cgroups_.open(); !opened) return opened;
+    return loop_.add(cgroups_.fd(), EPOLLIN, [this](std::uint32_t) { on_cgroups(); });
+  }
+
   void on_uevents() {
     const Uevents news = read_uevents(uevents_.get());
     if (news.ports && !connections_.has_serial()) {
@@ -86,6 +107,8 @@ class Program {
   void on_timer() {
     std::uint64_t ticks = 0;
     if (::read(timer_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
+    openings_.retry();
+    if (!cgroups_.is_complete()) agent_.cgroups_changed();
     agent_.poll();
     finish_turn();
   }
@@ -94,7 +117,9 @@ class Program {
   void finish_turn() {
     watch_meter();
     busy_ = agent_.run_background();
-    while (reported_ != agent_.report().generation || places_ != agent_.places_to_watch()) {
+    bool is_unwatched = !cgroups_.is_complete();
+    while (reported_ != agent_.report().generation || places_ != agent_.places_to_watch() ||
+           std::exchange(is_unwatched, false)) {
       reported_ = agent_.report().generation;
       connections_.notify();
       places_ = agent_.places_to_watch();
@@ -103,7 +128,7 @@ class Program {
       agent_.cgroups_changed();
       busy_ = true;
     }
-    const bool polls = agent_.needs_polling();
+    const bool polls = agent_.needs_polling() || !openings_.are_done() || !cgroups_.is_complete();
     if (polls == polling_) return;
     polling_ = polls;
     const itimerspec every{.it_interval = {.tv_sec = 0, .tv_nsec = kPollEveryMs * 1000000},
@@ -117,6 +142,7 @@ class Program {
   Agent agent_;
   Loop loop_;
   Connections connections_;
+  Openings openings_;
   TreeWatch cgroups_;
   base::Fd uevents_;
   base::Fd timer_;

@@ -12,7 +12,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "base/unix_socket.hpp"
 #include "guest-agent/agent/files.hpp"
@@ -20,7 +23,9 @@
 namespace ka::agent {
 namespace {
 
+using base::ErrorCode;
 using base::Fd;
+using base::Result;
 
 constexpr int kWaiting = 16;  ///< backlog: connections not yet accepted
 constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -38,6 +43,13 @@ bool comes_from_host(int fd, const sockaddr_storage& peer) {
          (who.uid == 0 || who.uid == ::geteuid());
 }
 
+/// Without the module, or a filter of address families: socket(2).
+auto unopened(int number, const std::string& what) {
+  base::Error error = base::system_error(number, what);
+  if (number == EAFNOSUPPORT || number == EPROTONOSUPPORT) error.code = ErrorCode::kUnavailable;
+  return unexpected(std::move(error));
+}
+
 void read_uevent(std::string_view message, Uevents& news) {
   news.cpus |= message.find("/devices/system/cpu/cpu") != std::string_view::npos;
   news.ports |= message.find("/virtio-ports/") != std::string_view::npos;
@@ -45,25 +57,27 @@ void read_uevent(std::string_view message, Uevents& news) {
 
 }  // namespace
 
-Fd listen_vsock(std::uint32_t port) {
+Result<Fd> listen_vsock(std::uint32_t port) {
   sockaddr_vm address{};
   address.svm_family = AF_VSOCK;
   address.svm_cid = VMADDR_CID_ANY;
   address.svm_port = port;
+  const auto* head = reinterpret_cast<const sockaddr*>(&address);
   Fd fd(::socket(AF_VSOCK, SOCK_STREAM | kFlags, 0));
-  if (!fd) return {};
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
-  if (::listen(fd.get(), kWaiting) != 0) return {};
+  if (!fd || ::bind(fd.get(), head, sizeof address) != 0 || ::listen(fd.get(), kWaiting) != 0) {
+    return unopened(errno, "cannot listen on vsock port " + std::to_string(port));
+  }
   return fd;
 }
 
-Fd listen_unix(const std::filesystem::path& path) {
-  if (base::connect_unix(path, SOCK_NONBLOCK)) return {};
+Result<Fd> listen_unix(const std::filesystem::path& path) {
+  if (base::connect_unix(path, SOCK_NONBLOCK)) {
+    return base::fail(ErrorCode::kConflict, "another program listens on " + path.native());
+  }
   std::error_code none;
   std::filesystem::create_directories(path.parent_path(), none);
   ::unlink(path.c_str());
-  auto listener = base::listen_unix(path);
-  return listener ? std::move(*listener) : Fd();
+  return base::listen_unix(path);
 }
 
 Fd accept_host(int listener) {
@@ -83,14 +97,17 @@ Fd open_serial(const Roots& roots, const std::string& name) {
   return {};
 }
 
-Fd open_uevents() {
+Result<Fd> open_uevents() {
+  constexpr const char* kWhat = "cannot hear of CPUs that are plugged";
   Fd fd(::socket(AF_NETLINK, SOCK_DGRAM | kFlags, NETLINK_KOBJECT_UEVENT));
-  if (!fd) return {};
+  if (!fd) return unopened(errno, kWhat);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &kUeventBuffer, sizeof kUeventBuffer);
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = 1;  // the kernel's own, not what udev makes of them
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return unopened(errno, kWhat);
+  }
   return fd;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <ranges>
 #include <string_view>
@@ -23,16 +24,24 @@ bool is_relevant(std::string_view name) {
 
 }  // namespace
 
-TreeWatch::TreeWatch() : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+base::Result<void> TreeWatch::open() {
+  watches_.clear();
+  is_complete_ = false;
+  inotify_ = base::Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (inotify_) return {};
+  return base::fail_errno(errno, "cannot watch cgroups");
+}
 
 bool TreeWatch::watch_only(const std::vector<std::filesystem::path>& directories) {
   std::map<std::filesystem::path, int> wanted;
   bool news = false;
+  is_complete_ = true;
   for (const auto& directory : directories) {
     const auto known = watches_.find(directory);
     // A directory that was made anew has another watch; asking for one that is there is harmless.
     const int watch = ::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents);
     if (watch >= 0) wanted[directory] = watch;
+    is_complete_ &= watch >= 0 || errno == ENOENT;
     news |= watch >= 0 && (known == watches_.end() || known->second != watch);
     if (known != watches_.end()) watches_.erase(known);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/result.hpp"
 
 namespace ka::agent {
 
@@ -21,11 +22,15 @@ struct CgroupNews {
 
 class TreeWatch {
  public:
-  TreeWatch();
+  /// inotify_init1(2). Whatever was watched before is not watched any more.
+  base::Result<void> open();
 
   /// Watches these directories and no others. True if one of them was not watched before: no event
   /// has reported what was created there until now.
   bool watch_only(const std::vector<std::filesystem::path>& directories);
+  /// All of them are watched, but for those that are not there: what happens in the others is not
+  /// heard of.
+  bool is_complete() const { return is_complete_; }
   int fd() const { return inotify_.get(); }
   /// Reads all that is there.
   CgroupNews drain();
@@ -34,6 +39,7 @@ class TreeWatch {
   void handle(const inotify_event& event, std::string_view name, CgroupNews& news) const;
 
   base::Fd inotify_;
+  bool is_complete_ = true;
   std::map<std::filesystem::path, int> watches_;
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes for the fault matrix: a VM whose threads share the first CPU, the last one owned by a pod of another runtime, and the
-real daemon, which hears of both through the API alone (`ApiNode`), or from a container runtime and kubelet (`KubeletNode`)."""
+real daemon, which hears of both through the API alone (`ApiNode`), or from a container runtime and kubelet (`KubeletNode`).
+With a guest agent: guest_nodes.py; with a cgroup that the daemon writes: manage_node.py."""
 import collections
 import contextlib
 import json
@@ -28,9 +29,11 @@ def eventually(holds, seconds=SETTLE):
 
 
 class Node:
-    """What both have in common. A node is introduced once; each case is a daemon that finds what the last one left."""
+    """What all have in common. A node is introduced once; each case is a daemon that finds what the last one left."""
 
+    program = "daemon"  # in which calls fail
     settings = ""
+    vm_words = ("-smp", "1")
     running = None
 
     def __init__(self, directory):
@@ -39,8 +42,9 @@ class Node:
         self.first, self.last = cpus[0], cpus[-1]
         self.may_trespass, self.is_certain = False, True
         self.vm = subprocess.Popen(
-            ["qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi", "-smp", "1", "-m", "64", "-display",
-             "none", "-nodefaults", "-S", "-name", "test,debug-threads=on"], stdin=subprocess.DEVNULL)
+            ["qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi", "-m", "64", "-display", "none",
+             "-nodefaults", "-S", "-name", "test,debug-threads=on", *(word.format(directory) for word in self.vm_words)],
+            stdin=subprocess.DEVNULL)
         (directory / "affinity.toml").write_text("[affinity]\ndrift_check = 1\n" + self.settings.format(directory))
 
     def set_up(self):
@@ -69,12 +73,18 @@ class Node:
         self.may_trespass = not self.is_certain
 
     def start(self, inject):
+        self.running = self.launch(self.daemon(), inject)
+
+    def daemon(self):
+        return [DAEMON, "--config", self.directory / "affinity.toml", "--socket", self.directory / "api.sock", "--state-dir",
+                self.directory / "state", "--run", self.directory]
+
+    def launch(self, command, inject, log="log"):
         wrapper = ["strace", "-D", "-f", "-q", "-o", self.directory / "trace", *inject] if inject else []
-        command = [*wrapper, DAEMON, "--config", self.directory / "affinity.toml", "--socket", self.directory / "api.sock",
-                   "--state-dir", self.directory / "state", "--run", self.directory]
-        (self.directory / "trace").unlink(missing_ok=True)
-        with open(self.directory / "log", "w+b") as log:
-            self.running = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        if inject:
+            (self.directory / "trace").unlink(missing_ok=True)
+        with open(self.directory / log, "w+b") as output:
+            return subprocess.Popen([*self.wrapped(), *wrapper, *command], stdout=output, stderr=output, stdin=subprocess.DEVNULL)
 
     def stop(self):
         if self.running is not None:
@@ -113,6 +123,14 @@ class Node:
         for task in Path(f"/proc/{self.vm.pid}/task").iterdir():
             with contextlib.suppress(ProcessLookupError):
                 yield os.sched_getaffinity(int(task.name))
+
+    def wrapped(self):
+        """Words before every command line."""
+        return []
+
+    def admits(self):
+        """What is not as planned beside masks is reported."""
+        return False
 
     def trespasses(self):
         return not self.may_trespass and any(self.last in mask for mask in self.masks())
@@ -182,9 +200,12 @@ class ApiNode(Node):
     settings = 'nri_socket = ""\nkubelet_state = ""\n'
 
     def introduce(self):
-        self.ctl("sandbox", "add", "guest", "--vmm-pid", str(self.vm.pid))
+        self.ctl("sandbox", "add", "guest", "--vmm-pid", str(self.vm.pid), *self.sandbox_words())
         self.ctl("container", "update", "guest", "app", "--cpus", f"{self.first},{self.last}")
         self.own_last()
+
+    def sandbox_words(self):
+        return []
 
     def own_last(self):
         self.request("PUT", "owner", "{}")

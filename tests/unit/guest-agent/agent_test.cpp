@@ -191,6 +191,7 @@ TEST_CASE("the agent's own writes are not changes") {
   }
   agent::Agent agent(scene.roots(), scene.threads);
   agent::TreeWatch watch;
+  REQUIRE(watch.open());
   agent.apply(spec_of(4, {2}, kId));
   do_all_of(agent);
   watch.watch_only(agent.places_to_watch());
@@ -460,6 +461,7 @@ TEST_CASE("a directory not watched before is scanned once more") {
   const auto pods = files.path() / "pods", app = pods / "app";
   std::filesystem::create_directories(app);
   agent::TreeWatch watch;
+  REQUIRE(watch.open());
   CHECK(watch.watch_only({pods}));
   CHECK_FALSE(watch.watch_only({pods}));
   CHECK(watch.watch_only({pods, app}));

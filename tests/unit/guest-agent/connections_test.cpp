@@ -19,7 +19,7 @@ struct Bench {
     scene.cpus({0, 1, 2, 3});
     auto listener = base::listen_unix(path());
     REQUIRE(listener);
-    connections.listen(std::move(*listener));
+    REQUIRE(connections.listen(std::move(listener)));
   }
 
   std::filesystem::path path() const { return dir.path() / "agent.sock"; }
