@@ -130,9 +130,13 @@ std::optional<Ownership> Ledger::ownership_by_kubelet(const PodRecord& pod,
 }
 
 /// Absent: its environment names no claims. One that names a claim which is not its own shares its
-/// CPUs, whatever its quota is.
+/// CPUs, whatever its quota is. Until the driver has reported, the decision from before a restart
+/// holds.
 std::optional<Ownership> Ledger::ownership_by_claims(const ContainerRecord& container) const {
   if (container.claims.empty()) return std::nullopt;
+  if (!prepared_.is_reported() && container.exclusive_before) {
+    return Ownership{*container.exclusive_before, Basis::kBefore, container.doubted_before};
+  }
   const bool good = prepared_.examine(container.claims, container.facts.cpus) == ClaimFault::kNone;
   return Ownership{good, Basis::kDra};
 }

@@ -2,6 +2,7 @@
 #include "policy/ledger/prepared.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ka::policy::ledger {
 namespace {
@@ -11,7 +12,7 @@ constexpr std::string_view kOwnerPrefix = "claim-";
 }  // namespace
 
 bool Prepared::replace(const PreparedSeen& seen) {
-  if (claims_ == seen.claims) return false;
+  if (std::exchange(is_reported_, true) && claims_ == seen.claims) return false;
   claims_ = seen.claims;
   return true;
 }

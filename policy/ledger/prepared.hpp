@@ -22,9 +22,11 @@ enum class ClaimFault {
 
 class Prepared {
  public:
-  /// Takes a report in place of the last. False: it is unchanged.
+  /// Takes a report in place of the last. False: it is unchanged. The first one never is.
   bool replace(const PreparedSeen& seen);
 
+  /// Without a report nothing is known of any claim.
+  bool is_reported() const { return is_reported_; }
   /// Sorted.
   const std::vector<PreparedClaim>& claims() const { return claims_; }
   const PreparedClaim* find(std::string_view uid) const;
@@ -37,6 +39,7 @@ class Prepared {
 
  private:
   std::vector<PreparedClaim> claims_;
+  bool is_reported_ = false;
 };
 
 /// Whose a prepared claim's CPUs are while no container owns them: "claim-UID", its CDI device.

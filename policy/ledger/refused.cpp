@@ -8,6 +8,7 @@ namespace {
 void add(const Ledger& ledger, const PodRecord& pod, std::vector<RefusedClaims>& refused) {
   for (const auto& [id, container] : pod.containers) {
     if (container.claims.empty() || container.facts.exited) continue;
+    if (!ledger.prepared().is_reported() && container.exclusive_before) continue;  // not known yet
     const ClaimFault fault = ledger.prepared().examine(container.claims, container.facts.cpus);
     if (fault != ClaimFault::kNone) refused.push_back({pod.id, id, fault});
   }

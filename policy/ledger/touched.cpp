@@ -108,7 +108,8 @@ void Ledger::touch_prepared(const Prepared& before, Touched& touched) const {
     if (found == index_.by_claim.end()) continue;
     for (const std::string& id : found->second) touched.owners.insert(pods_.at(id).owner());
   }
-  if (before.claims().empty() != prepared_.claims().empty()) touch_all(touched);
+  const bool is_first = !before.is_reported();
+  if (is_first || before.claims().empty() != prepared_.claims().empty()) touch_all(touched);
 }
 
 void Ledger::touch_all(Touched& touched) const {

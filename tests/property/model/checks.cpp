@@ -114,10 +114,11 @@ void Play::quiesce() {
   kernel_.set_online(kernel_.machine);
   mail_.clear();
   tick();
-  read_kubelet();
+  read_assigned();
   synchronize();
   reconcile(true);
   if (!setup_.has_nri) handle(whole_truth());
+  read_assigned();  // what the API assigned to a pod that ended is forgotten until it answers again
   if (!knowledge_.owners_are_known()) {
     knowledge_.dismiss();
     kernel_.line().reconcile_all();
@@ -143,12 +144,12 @@ void Play::check_quiescent() {
   check_restart();
 }
 
-/// The daemon's own judgement of all of them, by the kernel's state. That the runtime is away is
-/// said, and is no fault.
+/// The daemon's own judgement of all of them, by the kernel's state. That a source is away is said,
+/// and is no fault.
 void Play::check_verify() {
   for (const auto& finding : kernel_.broken()) {
     if (is_trapped(finding.sandbox)) continue;
-    if (finding.reason == "source-down" && !runtime_is_up_) continue;
+    if (finding.reason == "source-down" && !(runtime_is_up_ && assigner_is_up_)) continue;
     report_failure("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
   }
 }
@@ -156,14 +157,18 @@ void Play::check_verify() {
 /// Its cgroup allows CPUs of others alone: kubelet has given its container others, and updates none
 /// that has exited, or not yet.
 bool Play::is_trapped(const std::string& id) {
-  const KnownPod* pod = knowledge_.find(id);
-  if (pod == nullptr || !pod->vmm || !kernel_.is_alive(pod->vmm->pid)) return false;
-  return kernel_.allowed(pod->vmm->pid).subset_of(knowledge_.foreign_to(id));
+  const auto known = knowledge_.pods().find(id);
+  if (known == knowledge_.pods().end() || !known->second.vmm) return false;
+  const int pid = known->second.vmm->pid;
+  if (!kernel_.is_alive(pid)) return false;
+  // Whether the daemon knows of the container that its CPUs are for is not certain.
+  if (known->second.unsure) return world_.by_pid(pid)->confined;
+  return kernel_.allowed(pid).subset_of(knowledge_.perhaps_foreign_to(id));
 }
 
 /// The same by the node as it is.
 void Play::check_alone(const Pod& pod) {
-  const CpuSet foreign = setup_.has_kubelet ? world_.foreign_to(pod) : CpuSet{};
+  const CpuSet foreign = setup_.assigner != Assigner::kNone ? world_.foreign_to(pod) : CpuSet{};
   CpuSet own;
   for (const Container& container : pod.containers) {
     if (container.owns && container.runs && !container.exited) own |= container.cpus;
@@ -266,7 +271,7 @@ void Play::check_restart() {
   const auto masks = kernel_.masks();
   kernel_.calls.writes.clear();
   restart({}, false);
-  read_kubelet();
+  read_assigned();
   synchronize();
   if (!setup_.has_nri) handle(world_.all());
   tick();

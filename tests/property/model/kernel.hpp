@@ -21,7 +21,8 @@ struct Killed {};
 
 struct Setup {
   line::Options options;
-  bool has_kubelet = true, has_nri = true, has_proxy = true;
+  Assigner assigner = Assigner::kFile;
+  bool has_nri = true, has_proxy = true;
   bool forgets = false;  ///< before Linux 6.2 a write to a cpuset makes it forget own masks
   bool smt = false;
   /// Where the kernel that runs the test has the same VMs; empty: nowhere.

@@ -2,6 +2,7 @@
 #include "tests/property/model/knowledge.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace ka::model {
 namespace {
@@ -28,6 +29,7 @@ void Knowledge::record(const policy::ledger::Event& event) {
   if (const auto* seen = std::get_if<policy::ledger::PodSeen>(&event.body)) {
     KnownPod& pod = pods_[seen->id];
     if (!seen->pod_uid.empty()) pod.uid = seen->pod_uid;
+    if (!seen->pod_name.empty()) pod.name = seen->pod_name;
     if (seen->vmm) pod.vmm = seen->vmm;
     pod.unsure = false;
   } else if (const auto* container = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
@@ -40,6 +42,7 @@ void Knowledge::record(const policy::ledger::Event& event) {
     known.facts.quota = container->spec.quota.value_or(known.facts.quota);
     known.facts.period = container->spec.period.value_or(known.facts.period);
     known.facts.exited = container->spec.exited.value_or(known.facts.exited);
+    if (container->claims) known.named = *container->claims;
   } else if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&event.body)) {
     const auto pod = pods_.find(exited->sandbox);
     if (pod == pods_.end()) return;
@@ -49,7 +52,13 @@ void Knowledge::record(const policy::ledger::Event& event) {
     const auto pod = pods_.find(gone->sandbox);
     if (pod != pods_.end()) pod->second.containers.erase(gone->container);
   } else if (const auto* pod_gone = std::get_if<policy::ledger::PodGone>(&event.body)) {
-    pods_.erase(pod_gone->id);
+    forget(pod_gone->id);
+  } else if (const auto* resources = std::get_if<policy::ledger::ResourcesSeen>(&event.body)) {
+    resources_ = *resources;
+    synced(Source::kPodResources);
+  } else if (const auto* prepared = std::get_if<policy::ledger::PreparedSeen>(&event.body)) {
+    prepared_ = prepared->claims;
+    synced(Source::kDra);
   } else if (const auto* kubelet = std::get_if<policy::ledger::KubeletSeen>(&event.body)) {
     claims_ = kubelet->claims;
     outdated_ = kubelet->outdated;
@@ -74,10 +83,21 @@ void Knowledge::restart(const std::set<std::string>& damaged) {
   for (const std::string& pod : damaged) pods_.erase(pod);
   lost_.insert(damaged.begin(), damaged.end());
   claims_.reset();
+  resources_ = {};
+  prepared_.reset();
   silent_ = sources_;
   reported_.clear();
   reported_again_.clear();
   expired_ = known_ = false;
+}
+
+/// What PodResources assigned to it holds no more: a later pod of its name is another.
+void Knowledge::forget(const std::string& id) {
+  const auto pod = pods_.find(id);
+  if (pod == pods_.end()) return;
+  std::erase_if(resources_.assignments,
+                [&](const auto& one) { return one.pod == pod->second.name; });
+  pods_.erase(pod);
 }
 
 void Knowledge::doubt(const std::string& pod) {
@@ -89,7 +109,10 @@ bool Knowledge::owners_are_known() {
   if (known_) return true;
   if (!silent_.empty() && !expired_) return false;
   const bool all_reported = std::ranges::includes(reported_again_, lost_);
-  const bool knows_all = reported_.contains(Source::kNri) || reported_.contains(Source::kKubelet);
+  static constexpr std::array kKnowAll = {Source::kNri, Source::kKubelet, Source::kPodResources,
+                                          Source::kDra};
+  const bool knows_all =
+      std::ranges::any_of(kKnowAll, [this](Source source) { return reported_.contains(source); });
   known_ = all_reported || (silent_.empty() && knows_all);
   if (known_) lost_.clear();
   return known_;
@@ -103,6 +126,7 @@ CpuSet Knowledge::foreign_to(const std::string& id) const {
        claims_.value_or(std::vector<policy::ledger::Claim>{})) {
     if (claim.pod_uid != uid) foreign |= claim.cpus;
   }
+  foreign |= assigned_to_others(id) | unheld();
   for (const auto& [other, pod] : pods_) {
     if (other == id || pod.unsure) continue;
     for (const auto& [name, container] : pod.containers) {
@@ -110,6 +134,12 @@ CpuSet Knowledge::foreign_to(const std::string& id) const {
     }
   }
   return foreign;
+}
+
+CpuSet Knowledge::perhaps_foreign_to(const std::string& id) const {
+  Knowledge certain = *this;
+  for (auto& [other, pod] : certain.pods_) pod.unsure = false;
+  return certain.foreign_to(id);
 }
 
 CpuSet Knowledge::owned_by(const KnownPod& pod) const {
@@ -127,9 +157,65 @@ const KnownPod* Knowledge::find(const std::string& id) const {
 
 bool Knowledge::owns(const KnownPod& pod, const KnownContainer& container) const {
   if (claims_ && is_listed(pod, container.facts)) return true;
+  if (!container.named.empty() && (prepared_ || !container.owned_before)) {
+    return is_prepared(container);
+  }
   if (claims_ && !outdated_) return false;
+  if (const auto* assigned = find_assigned(pod, container.facts)) {
+    return !assigned->cpus.empty() &&
+           (!container.facts.exited || container.facts.cpus.subset_of(assigned->cpus));
+  }
   if (container.owned_before) return *container.owned_before;
-  return has_whole_cpus(container.facts) && !is_shared(pod, container.facts.cpus);
+  if (prepared_ && !prepared_->empty()) return false;
+  return has_whole_cpus(container.facts) && !is_shared(pod, container.facts.cpus) &&
+         is_allocatable(container.facts.cpus);
+}
+
+const policy::ledger::Assignment* Knowledge::find_assigned(
+    const KnownPod& pod, const policy::ContainerFacts& container) const {
+  const auto found = std::ranges::find_if(resources_.assignments, [&](const auto& one) {
+    return one.pod == pod.name && one.container == container.name;
+  });
+  return found == resources_.assignments.end() ? nullptr : &*found;
+}
+
+/// Each claim that it names is there as it is named, and it runs on just these CPUs.
+bool Knowledge::is_prepared(const KnownContainer& container) const {
+  CpuSet all;
+  for (const auto& claim : container.named) {
+    if (!prepared_ || std::ranges::find(*prepared_, claim) == prepared_->end()) return false;
+    all |= claim.cpus;
+  }
+  return all == container.facts.cpus;
+}
+
+/// kubelet gives nobody its reserved CPUs.
+bool Knowledge::is_allocatable(const CpuSet& cpus) const {
+  return resources_.allocatable.empty() || cpus.subset_of(resources_.allocatable);
+}
+
+CpuSet Knowledge::assigned_to_others(const std::string& id) const {
+  CpuSet cpus;
+  for (const auto& one : resources_.assignments) {
+    const auto pod =
+        std::ranges::find(pods_, one.pod, [](const auto& entry) { return entry.second.name; });
+    const bool is_others = pod == pods_.end() || (pod->first != id && !pod->second.unsure);
+    if (is_others) cpus |= one.cpus;
+  }
+  return cpus;
+}
+
+/// CPUs of claims that no container has yet, or has any more.
+CpuSet Knowledge::unheld() const {
+  CpuSet cpus;
+  if (!prepared_) return cpus;
+  for (const auto& claim : *prepared_) cpus |= claim.cpus;
+  for (const auto& [id, pod] : pods_) {
+    for (const auto& [name, container] : pod.containers) {
+      if (!container.named.empty() && owns(pod, container)) cpus -= container.facts.cpus;
+    }
+  }
+  return cpus;
 }
 
 /// One that exited keeps what it ran on, also where kubelet by now lists it with other CPUs.

@@ -16,13 +16,14 @@ namespace ka::model {
 
 struct KnownContainer {
   policy::ContainerFacts facts;
-  std::optional<bool> owned_before;  ///< a restart: what was known then
+  std::vector<policy::ledger::PreparedClaim> named;  ///< in its environment
+  std::optional<bool> owned_before;                  ///< a restart: what was known then
 
   bool operator==(const KnownContainer&) const = default;
 };
 
 struct KnownPod {
-  std::string uid;
+  std::string uid, name;
   std::optional<policy::ProcessId> vmm;
   std::map<std::string, KnownContainer> containers;
   /// Whether the daemon still has it, or has it already, depends on where it was interrupted.
@@ -43,13 +44,15 @@ class Knowledge {
 
   /// A new daemon: it has the state files, without those of `damaged`.
   void restart(const std::set<std::string>& damaged);
-  void forget(const std::string& pod) { pods_.erase(pod); }
+  void forget(const std::string& pod);
   void doubt(const std::string& pod);
 
   /// A CPU may be given to threads that do not have it.
   bool owners_are_known();
   /// CPUs that others own.
   policy::CpuSet foreign_to(const std::string& pod) const;
+  /// Also CPUs of pods that the daemon may have forgotten.
+  policy::CpuSet perhaps_foreign_to(const std::string& pod) const;
   bool owns(const KnownPod& pod, const KnownContainer& container) const;
   /// CPUs of its containers that run and own them.
   policy::CpuSet owned_by(const KnownPod& pod) const;
@@ -60,11 +63,19 @@ class Knowledge {
   const KnownPod* find(const std::string& id) const;
 
  private:
+  const policy::ledger::Assignment* find_assigned(const KnownPod& pod,
+                                                  const policy::ContainerFacts& container) const;
+  bool is_prepared(const KnownContainer& container) const;
+  bool is_allocatable(const policy::CpuSet& cpus) const;
+  policy::CpuSet assigned_to_others(const std::string& id) const;
+  policy::CpuSet unheld() const;
   bool is_listed(const KnownPod& pod, const policy::ContainerFacts& container) const;
   bool is_shared(const KnownPod& pod, const policy::CpuSet& cpus) const;
 
   std::set<policy::ledger::Source> sources_, silent_, reported_;
   std::optional<std::vector<policy::ledger::Claim>> claims_;
+  policy::ledger::ResourcesSeen resources_;
+  std::optional<std::vector<policy::ledger::PreparedClaim>> prepared_;
   std::map<std::string, KnownPod> pods_;
   std::set<std::string> lost_, reported_again_;  ///< pods whose state is damaged; told of since
   bool expired_ = false, known_ = true;

@@ -3,7 +3,8 @@
 // numbers, CPUs go offline; daemon, runtime and kubelet restart, kubelet also without its state.
 // What NRI calls can come twice, and not at all while the runtime is away; what the shim proxy and
 // Kata's persist.json report is lost, doubled, late and out of order; kubelet's file is read late,
-// is gone, cannot be read, or is an old one. (PodResources and DRA are not played here.)
+// is gone, cannot be read, or is an old one. In its place there may be kubelet's PodResources API,
+// which answers late, with an old answer, or not at all, or dra-driver-cpu's directory.
 //
 // After each step: I2 for each write, and that nothing is widened while an owner is unknown; I9;
 // that nothing is forgotten, and that who had to leave a CPU has left. After each step that leaves

@@ -13,7 +13,7 @@ namespace {
 
 std::set<Source> sources_of(const Setup& setup) {
   std::set<Source> sources = {Source::kPersist};
-  if (setup.has_kubelet) sources.insert(Source::kKubelet);
+  if (setup.assigner != Assigner::kNone) sources.insert(source_of(setup.assigner));
   if (setup.has_nri) sources.insert(Source::kNri);
   return sources;
 }
@@ -22,6 +22,13 @@ std::set<Source> sources_of(const Setup& setup) {
 Source runtime_of(const Setup& setup) {
   if (setup.has_nri) return Source::kNri;
   return setup.has_proxy ? Source::kProxy : Source::kPersist;
+}
+
+/// The environment of containers comes through NRI alone.
+Assigner any_assigner(std::uint64_t seed, bool has_nri) {
+  if (seed % 8 == 0) return Assigner::kNone;
+  if (seed % 4 == 0) return Assigner::kApi;
+  return seed % 4 == 1 && has_nri ? Assigner::kDriver : Assigner::kFile;
 }
 
 bool runs(const Pod& pod) { return pod.runs && !pod.gone && (!pod.is_vm || pod.pid != 0); }
@@ -37,16 +44,21 @@ Setup any_setup(std::uint64_t seed) {
   using Kind = policy::plan::Housekeeping::Kind;
   Setup setup;
   setup.options.settings.housekeeping.kind = seed % 3 == 0 ? Kind::kSandbox : Kind::kSharedPool;
-  setup.has_kubelet = seed % 4 != 0;
   setup.has_nri = seed % 5 < 3;
   setup.has_proxy = seed % 5 == 3;
+  setup.assigner = any_assigner(seed, setup.has_nri);
   setup.forgets = seed % 7 < 3;
   setup.smt = seed % 2 == 0;
   return setup;
 }
 
 Play::Play(const Setup& setup)
-    : setup_(setup), world_(runtime_of(setup)), knowledge_(sources_of(setup)), kernel_(setup) {
+    : setup_(setup),
+      world_(runtime_of(setup), setup.assigner),
+      knowledge_(sources_of(setup)),
+      kernel_(setup),
+      assigned_(world_.assigned()),
+      assigned_before_(assigned_) {
   kernel_.calls.before_write = [this](int tid) {
     before_ = kernel_.calls.effective(tid);
     if (writes_until_kill_ > 0 && --writes_until_kill_ == 0) throw Killed{};
@@ -102,8 +114,11 @@ void Play::change_pods(const Step& step) {
       reconcile(false);
       break;
     case What::kKubeletNew:
-      // Without its file nobody can tell two owners of one set, the old and the new, from a pool.
-      if (setup_.has_kubelet) world_.reassign(step.choice);
+      // Without its word nobody can tell two owners of one set, the old and the new, from a pool.
+      // The driver keeps to what is allocated in the cluster.
+      if (setup_.assigner == Assigner::kFile || setup_.assigner == Assigner::kApi) {
+        world_.reassign(step.choice);
+      }
       break;
     default:
       break;

@@ -77,12 +77,13 @@ class Play {
   void handle(const Events& events);
   void handle(const Events& events, const std::set<std::string>& concerned);
   void repeat();
-  void handle_kubelet(const policy::ledger::KubeletSeen& seen);
-  void read_kubelet();
-  void miss_kubelet(bool is_gone);
+  void handle_assigned(const Assigned& assigned);
+  void read_assigned();
+  void miss_assigned(bool is_gone);
+  void lose_assigner();
   void deliver(std::uint32_t choice, bool keep);
   void synchronize();
-  void restart(const std::set<std::string>& damaged, bool kubelet_first);
+  void restart(const std::set<std::string>& damaged, bool assigner_first);
   void damage(std::uint32_t choice);
   void tick();
   void time_out();
@@ -114,8 +115,8 @@ class Play {
   Kernel kernel_;
   std::deque<policy::ledger::Event> mail_;  ///< under way, where the runtime does not wait
   std::pair<Events, std::string> last_;     ///< that was reported, and of which pod
-  policy::ledger::KubeletSeen kubelet_, kubelet_before_;  ///< its file as read last, and before
-  bool runtime_is_up_ = false;
+  Assigned assigned_, assigned_before_;     ///< as read last, and before
+  bool runtime_is_up_ = false, assigner_is_up_ = false;
   int writes_until_kill_ = 0;         ///< 0: it lives
   std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files
   /// Pods of which something changed that no event told of: the drift check finds it.

@@ -35,11 +35,11 @@ std::set<std::string> subjects(const std::vector<policy::ledger::Event>& events)
 void Play::record(const Step& step) {
   switch (step.what) {
     case What::kKubeletFile:
-      return read_kubelet();
+      return read_assigned();
     case What::kKubeletAway:
-      return miss_kubelet(step.choice % 2 == 0);
+      return miss_assigned(step.choice % 2 == 0);
     case What::kKubeletStale:
-      return handle_kubelet(kubelet_before_);
+      return handle_assigned(assigned_before_);
     case What::kDeliver:
       return deliver(step.choice, false);
     case What::kDouble:
@@ -147,29 +147,43 @@ void Play::repeat() {
 }
 
 /// It may say of any pod what it owns.
-void Play::handle_kubelet(const KubeletSeen& seen) {
-  if (!setup_.has_kubelet) return;
+void Play::handle_assigned(const Assigned& assigned) {
+  if (setup_.assigner == Assigner::kNone) return;
   std::set<std::string> concerned;
   for (const auto& [id, pod] : knowledge_.pods()) concerned.insert(id);
-  handle({{Source::kKubelet, seen}}, concerned);
+  const Source source = source_of(setup_.assigner);
+  assigner_is_up_ = true;
+  kernel_.board().set_source(source, {true, "read"});
+  std::visit([&](const auto& seen) { handle({{source, seen}}, concerned); }, assigned);
 }
 
-void Play::read_kubelet() {
-  const auto now = std::get<KubeletSeen>(world_.kubelet().body);
-  if (now != kubelet_) kubelet_before_ = std::exchange(kubelet_, now);
-  handle_kubelet(kubelet_);
+void Play::read_assigned() {
+  Assigned now = world_.assigned();
+  if (now != assigned_) assigned_before_ = std::exchange(assigned_, std::move(now));
+  handle_assigned(assigned_);
 }
 
-/// Without the file nobody is listed; one that cannot be read any more is as it was read last
-/// (KubeletWatch).
-void Play::miss_kubelet(bool is_gone) {
+/// Without kubelet's file nobody is listed, without the driver's directory nothing is prepared;
+/// what cannot be read any more is as it was read last (KubeletWatch, DraSource). The API says
+/// nothing: what it said holds.
+void Play::miss_assigned(bool is_gone) {
+  if (setup_.assigner == Assigner::kDriver && is_gone && assigner_is_up_) {
+    return handle_assigned(policy::ledger::PreparedSeen{});
+  }
+  if (setup_.assigner != Assigner::kFile) return lose_assigner();
   KubeletSeen seen;
   if (!is_gone) {
     if (!knowledge_.claims()) return;
-    seen = kubelet_;
+    seen = std::get<KubeletSeen>(assigned_);
     seen.outdated = true;
   }
-  handle_kubelet(seen);
+  handle_assigned(seen);
+}
+
+void Play::lose_assigner() {
+  if (setup_.assigner == Assigner::kNone) return;
+  assigner_is_up_ = false;
+  kernel_.board().set_source(source_of(setup_.assigner), {false, "gone"});
 }
 
 /// Mostly in order.
@@ -195,21 +209,21 @@ void Play::synchronize() {
   });
 }
 
-void Play::restart(const std::set<std::string>& damaged, bool kubelet_first) {
+void Play::restart(const std::set<std::string>& damaged, bool assigner_first) {
   for (const std::string& pod : std::exchange(unfinished_, {})) knowledge_.doubt(pod);
   knowledge_.restart(damaged);
   for (const auto& [id, pod] : std::map(knowledge_.pods())) {
     if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.forget(id);
   }
   mail_.clear();
-  runtime_is_up_ = false;
+  runtime_is_up_ = assigner_is_up_ = false;
   writes_until_kill_ = 0;
   kernel_.start();
   line::Line& line = kernel_.line();
   line.expect(Source::kPersist);
   if (setup_.has_nri) line.expect(Source::kNri);
-  if (setup_.has_kubelet) line.expect(Source::kKubelet);
-  if (kubelet_first) read_kubelet();
+  if (setup_.assigner != Assigner::kNone) line.expect(source_of(setup_.assigner));
+  if (assigner_first) read_assigned();
   line.adopt();
   knowledge_.synced(Source::kPersist);
   line.source_synced(Source::kPersist);

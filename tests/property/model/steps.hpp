@@ -25,7 +25,7 @@ enum class What {
   kMend,          ///< all of that can be done again
   kOffline,       ///< a CPU goes
   kOnline,        ///< all CPUs are back
-  kKubeletFile,   ///< the daemon reads kubelet's state
+  kKubeletFile,   ///< the daemon reads kubelet's state, or what is in its place
   kKubeletAway,   ///< and finds none, or one that cannot be read
   kKubeletStale,  ///< and finds an old one, which somebody has put back
   kKubeletNew,    ///< kubelet restarts without its state, and gives its pods other CPUs

@@ -11,6 +11,11 @@ namespace {
 
 constexpr int kPeriod = 100000;
 
+std::string name_of(const std::string& pod) { return "ns/" + pod; }
+
+/// Of its ResourceClaim.
+std::string uid_of(const Container& container) { return "claim-of-" + container.id; }
+
 /// The first of them; kubelet packs, and so CPUs are given away again soon after they came back.
 CpuSet first_of(const CpuSet& cpus, int count) {
   CpuSet first;
@@ -90,7 +95,42 @@ CpuSet World::claimed() const {
   return all;
 }
 
-policy::ledger::Event World::kubelet() const {
+policy::ledger::Source source_of(Assigner assigner) {
+  if (assigner == Assigner::kApi) return policy::ledger::Source::kPodResources;
+  return assigner == Assigner::kDriver ? policy::ledger::Source::kDra
+                                       : policy::ledger::Source::kKubelet;
+}
+
+Assigned World::assigned() const {
+  if (assigner_ == Assigner::kApi) return in_response();
+  if (assigner_ == Assigner::kDriver) return prepared();
+  return in_file();
+}
+
+policy::ledger::ResourcesSeen World::in_response() const {
+  policy::ledger::ResourcesSeen seen{CpuSet::range(1, kCpus - 1), {}};
+  for (const Pod& pod : pods_) {
+    for (const Container& container : pod.containers) {
+      seen.assignments.push_back(
+          {.pod = name_of(pod.id), .container = container.name, .cpus = container.claim});
+    }
+  }
+  std::ranges::sort(seen.assignments);
+  return seen;
+}
+
+policy::ledger::PreparedSeen World::prepared() const {
+  policy::ledger::PreparedSeen seen;
+  for (const Pod& pod : pods_) {
+    for (const Container& container : pod.containers) {
+      if (container.owns) seen.claims.push_back({uid_of(container), container.claim});
+    }
+  }
+  std::ranges::sort(seen.claims);
+  return seen;
+}
+
+policy::ledger::KubeletSeen World::in_file() const {
   policy::ledger::KubeletSeen seen{pool(), std::vector<policy::ledger::Claim>{}};
   for (const Pod& pod : pods_) {
     for (const Container& container : pod.containers) {
@@ -98,14 +138,14 @@ policy::ledger::Event World::kubelet() const {
     }
   }
   std::ranges::sort(*seen.claims);
-  return {policy::ledger::Source::kKubelet, std::move(seen)};
+  return seen;
 }
 
 policy::ledger::Event World::seen(const Pod& pod) const {
   policy::ledger::PodSeen seen;
   seen.id = pod.id;
   seen.pod_uid = pod.uid;
-  seen.pod_name = "ns/" + pod.id;
+  seen.pod_name = name_of(pod.id);
   if (pod.pid != 0) {
     seen.vmm = policy::ProcessId{pod.pid, 100000 + static_cast<std::uint64_t>(pod.pid)};
   }
@@ -118,10 +158,13 @@ policy::ledger::Event World::seen(const Pod& pod, const Container& container) co
   facts.name = container.name;
   facts.cpus = container.cpus;
   facts.period = kPeriod;
-  facts.quota = container.owns ? kPeriod * container.cpus.size() : -1;
+  const bool by_driver = assigner_ == Assigner::kDriver;
+  facts.quota = container.owns && !by_driver ? kPeriod * container.cpus.size() : -1;
   facts.exited = container.exited;
   auto report = policy::ledger::whole_report(pod.id, std::move(facts));
   if (!reports_exits()) report.spec.exited.reset();
+  if (by_driver) report.claims.emplace();
+  if (by_driver && container.owns) report.claims->push_back({uid_of(container), container.claim});
   return {runtime_, std::move(report)};
 }
 

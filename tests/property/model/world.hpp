@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "policy/ledger/event.hpp"
@@ -13,6 +14,20 @@ namespace ka::model {
 
 constexpr int kCpus = 8;
 constexpr std::size_t kMostPods = 6;
+
+/// Who says which container owns which CPUs.
+enum class Assigner {
+  kNone,
+  kFile,    ///< kubelet's state file
+  kApi,     ///< kubelet's PodResources API, where there is no such file
+  kDriver,  ///< dra-driver-cpu's CDI files, and the environment of containers
+};
+
+/// All that it says.
+using Assigned = std::variant<policy::ledger::KubeletSeen, policy::ledger::ResourcesSeen,
+                              policy::ledger::PreparedSeen>;
+
+policy::ledger::Source source_of(Assigner assigner);
 
 struct Container {
   std::string id, name;
@@ -37,7 +52,8 @@ struct Pod {
 
 class World {
  public:
-  explicit World(policy::ledger::Source runtime) : runtime_(runtime) {}
+  World(policy::ledger::Source runtime, Assigner assigner)
+      : runtime_(runtime), assigner_(assigner) {}
 
   /// kubelet admits a pod, if there is room; nullptr: there is none.
   Pod* admit(std::uint32_t choice);
@@ -57,7 +73,7 @@ class World {
   policy::CpuSet foreign_to(const Pod& pod) const { return claimed() - pod.owned(); }
   std::vector<Pod>& pods() { return pods_; }
 
-  policy::ledger::Event kubelet() const;
+  Assigned assigned() const;
   policy::ledger::Event seen(const Pod& pod) const;
   policy::ledger::Event seen(const Pod& pod, const Container& container) const;
   /// All that the runtime has.
@@ -67,7 +83,12 @@ class World {
   bool reports_exits() const { return runtime_ != policy::ledger::Source::kPersist; }
 
  private:
+  policy::ledger::KubeletSeen in_file() const;
+  policy::ledger::ResourcesSeen in_response() const;
+  policy::ledger::PreparedSeen prepared() const;
+
   policy::ledger::Source runtime_;
+  Assigner assigner_;
   int made_ = 0;
   std::vector<Pod> pods_;
 };

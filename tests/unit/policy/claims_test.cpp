@@ -93,6 +93,25 @@ TEST_CASE("a container that exited loses its CPUs when its claim is unprepared, 
   CHECK(node.faults().empty());
 }
 
+TEST_CASE("until the driver has reported, a restart changes nothing of who owns what") {
+  Node before;
+  for (const char* pod : {"a", "b"}) before.add_pod(pod);
+  before.prepare({{"u1", {4, 5}}});
+  before.run("a", {4, 5}, {{"u1", {4, 5}}});
+  before.run("b", {6, 7}, {{"u2", {6, 7}}});
+  for (const Claims& claims : {Claims{{"u1", {4, 5}}}, Claims{}}) {
+    Ledger ledger;
+    for (const char* pod : {"a", "b"}) ledger.restore(*before.ledger.find(pod));
+    CHECK(ledger.exclusive() == CpuSet{4, 5});
+    CHECK(refused_claims(ledger).empty());
+    ledger.apply({Source::kKubelet, KubeletSeen{}});
+    CHECK(ledger.exclusive() == CpuSet{4, 5});
+    ledger.apply({Source::kDra, PreparedSeen{claims}});
+    CHECK(ledger.exclusive() == (claims.empty() ? CpuSet{} : CpuSet{4, 5}));
+    CHECK(refused_claims(ledger).size() == (claims.empty() ? 2 : 1));
+  }
+}
+
 TEST_CASE("a container may have several claims, and owns the CPUs of all") {
   Node node;
   node.add_pod("a");
