@@ -89,7 +89,7 @@ class GuestNode(ApiNode):
             findings = json.loads(self.ctl("verify", "--json")[1])["findings"]
         is_reported = any(one["invariant"] == "guest" for one in findings)
         status = self.ctl("status", "guest")[1]
-        return super().as_planned() and (is_reported or "not in the guest" in status or "NOT placed" in status)
+        return super().as_planned() and (is_reported or re.search(r"\bNOT\b|not in the guest", status) is not None)
 
     def close(self):
         super().close()
