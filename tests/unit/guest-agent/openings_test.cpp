@@ -31,10 +31,11 @@ TEST_CASE("what cannot be opened is tried again, unless it never can be") {
        {std::pair(base::ErrorCode::kTransient, 3), std::pair(base::ErrorCode::kUnavailable, 1),
         std::pair(base::ErrorCode::kPermission, 1)}) {
     int tried = 0;
+    const base::ErrorCode failure = code;
     agent::Openings openings;
-    openings.add([&, code = code]() -> base::Result<void> {
+    openings.add([&tried, failure]() -> base::Result<void> {
       if (++tried == 3) return {};
-      return base::fail(code, "a test");
+      return base::fail(failure, "a test");
     });
     CHECK(openings.are_done() == (tries == 1));
     for (int i = 0; i < 4; ++i) openings.retry();
