@@ -18,7 +18,7 @@ SETTLE = 30.0  # seconds: a bound, not a wait
 PATIENCE = 4.0  # seconds with a daemon that may have lost its ears
 MORE_MEMORY = 4096  # KiB that a daemon may have more than one without faults; twice what they differ by
 # Read by hwloc alone, which forgets the descriptor of a file or a directory that it has opened and cannot use.
-HWLOC = ("/sys/devices/", "/sys/bus/", "/proc/cpuinfo", "/proc/meminfo", "/proc/mounts")
+HWLOC = ("/sys/devices/", "/sys/bus/", "/sys/kernel/mm/hugepages", "/proc/cpuinfo", "/proc/meminfo", "/proc/mounts")
 
 
 def eventually(holds, seconds=SETTLE):
