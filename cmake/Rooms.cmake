@@ -78,7 +78,7 @@ set(KA_EDGES_cli_control base cli_command_line cli_terminal cli_client cli_statu
 set(KA_EDGES_cli_map json policy_facts cli_command_line cli_terminal cli_client messages)
 set(KA_EDGES_cli_managed base json policy_facts policy_managed messages cli_command_line cli_terminal cli_client cli_status)
 set(KA_EDGES_cli_report base cli_command_line cli_terminal cli_client cli_map)
-set(KA_EDGES_cli_noise base policy_facts host cli_command_line cli_terminal cli_client)
+set(KA_EDGES_cli_noise base policy_facts host vmm_procfs cli_command_line cli_terminal cli_client)
 set(KA_EDGES_cli_topology policy_facts host cli_command_line cli_terminal documents messages)
 set(KA_EDGES_cli_plan json policy_plan host cli_command_line cli_managed cli_terminal documents messages)
 set(KA_EDGES_cli_allocate base json policy_allocate host cli_command_line cli_terminal documents messages)

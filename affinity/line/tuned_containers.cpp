@@ -136,6 +136,13 @@ std::vector<TunedContainer> tuned_containers(const Node& node) {
   return all;
 }
 
+std::vector<TunedContainer> containers_to_tune(const Node& node) {
+  if (!node.options.quiet.tuning_by_annotation) return {};
+  auto containers = tuned_containers(node);
+  std::erase_if(containers, [](const TunedContainer& one) { return one.cpus.empty(); });
+  return containers;
+}
+
 std::string tuning_problem(const Node& node, const TunedContainer& container,
                            const policy::plan::TuningRequest& request) {
   if (request.refusal == policy::plan::TuningRefusal::kNotAllowed) {

@@ -28,6 +28,9 @@ std::vector<TunedContainer> tuned_containers(const Node& node,
                                              const policy::ledger::PodRecord& pod);
 /// Of all pods.
 std::vector<TunedContainer> tuned_containers(const Node& node);
+/// Those that have CPUs to be tuned. Where the configuration lets no pod request anything, no pod
+/// is visited: this runs after each run of the line.
+std::vector<TunedContainer> containers_to_tune(const Node& node);
 
 /// Why a container does not have what was requested for it, by what kata-affinity-helper said last;
 /// empty: it has.

@@ -85,8 +85,8 @@ Rooms rooms_of(const line::Node& node) {
     if (!quiet.state || !may_have_one(obstacle) || !is_quiet_now(node, id)) continue;
     rooms[id] = {quiet.state->cpus, {}, true};
   }
-  for (const line::TunedContainer& one : line::tuned_containers(node)) {
-    if (!one.tuned.tuning.is_isolated || one.cpus.empty()) continue;
+  for (const line::TunedContainer& one : line::containers_to_tune(node)) {
+    if (!one.tuned.tuning.is_isolated) continue;
     rooms[one.pod].cpus |= one.cpus;
     rooms[one.pod].unbalanced |= one.cpus;
   }

@@ -14,7 +14,7 @@ using policy::PowerRequests;
 
 PowerRequests requests_of(const line::Node& node) {
   PowerRequests requests;
-  for (const line::TunedContainer& one : line::tuned_containers(node)) {
+  for (const line::TunedContainer& one : line::containers_to_tune(node)) {
     const policy::CpuTuning& tuning = one.tuned.tuning;
     if (tuning.resume_latency.empty() && tuning.governor.empty()) continue;
     for (const int cpu : one.cpus) {

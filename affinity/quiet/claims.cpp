@@ -92,7 +92,7 @@ CpuSet floor_of(const line::Node& node) {
 
 Wants wants_of(const line::Node& node, const CpuSet& held) {
   Wants wants;
-  for (const line::TunedContainer& one : line::tuned_containers(node)) {
+  for (const line::TunedContainer& one : line::containers_to_tune(node)) {
     if (!one.tuned.tuning.has_interrupts) wants.interrupts |= one.cpus;
   }
   if (!node.has_grades()) return wants;

@@ -91,8 +91,7 @@ struct ContainerSeen {
   std::optional<std::vector<PreparedClaim>> claims{};
   /// It is being created, or it runs: others of its name in the pod have ended or never started.
   /// (kubelet runs one container of a name at a time, and creates another one beside a container
-  /// that was never started: shouldRestartOnFailure() and ShouldContainerBeRestarted() in
-  /// pkg/kubelet/container/helpers.go.)
+  /// that was never started: ShouldContainerBeRestarted() in pkg/kubelet/container/helpers.go.)
   bool begins = false;
 };
 

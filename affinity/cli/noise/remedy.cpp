@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/noise/remedy.hpp"
 
+#include <algorithm>
+
 #include "affinity/host/cgroup_names.hpp"
+#include "vmm/procfs/known_vmms.hpp"
+#include "vmm/procfs/thread_names.hpp"
 
 namespace ka::cli::noise {
 namespace {
@@ -11,12 +15,12 @@ using enum Movable;
 constexpr const char* kOfKataAffinity =
     "it is of a VM: kata-affinity places those of sandboxes (kata-affinityctl verify)";
 
-/// Names of threads of VMMs and of what serves them (vmm/procfs/known_vmms.cpp).
-bool is_of_vmm(std::string_view name) {
-  const auto begins = [name](std::string_view with) { return name.starts_with(with); };
-  return name.ends_with("/KVM") || begins("vhost-") || begins("virtiofsd") || begins("qemu-") ||
-         begins("cloud-hyp") || begins("firecracker") || begins("fc_vcpu") || begins("vcpu") ||
-         begins("containerd-shim");
+/// Programs whose names the kernel cuts to 15 characters (TASK_COMM_LEN), and those that serve VMs.
+constexpr std::string_view kOfVms[] = {"cloud-hyperviso", "virtiofsd", "containerd-shim"};
+
+bool is_of_vm(std::string_view name) {
+  return vmm::read_thread_name(name) || vmm::belongs_to_vm(name) || vmm::is_vmm_program(name) ||
+         std::ranges::any_of(kOfVms, [name](auto known) { return name.starts_with(known); });
 }
 
 /// "irq/24-eth0", "irq/24-s-eth0" (kernel/irq/manage.c, setup_irq_thread()): it follows its
@@ -38,7 +42,7 @@ Remedy for_kernel(const std::string& name, const TaskFacts& task) {
   if (name.starts_with("kworker/u")) return {kYes, "/sys/devices/virtual/workqueue/cpumask"};
   const std::string interrupt = interrupt_of(name);
   if (!interrupt.empty()) return {kYes, "it follows its interrupt: " + file_of(interrupt)};
-  if (name.starts_with("vhost-")) return {kYes, kOfKataAffinity};
+  if (vmm::belongs_to_vm(name)) return {kYes, kOfKataAffinity};
   if (task.is_bound) return {kNo, "the kernel binds it to this CPU"};
   return {kYes, "its affinity mask (taskset -p)"};
 }
@@ -49,7 +53,7 @@ Remedy remedy_for_task(const std::string& name, const TaskFacts* task) {
   if (task == nullptr) return {kUnknown, "it had ended before it could be read"};
   if (task->is_kernel) return for_kernel(name, *task);
   if (task->is_bound) return {kNo, "the kernel does not let it move"};
-  if (is_of_vmm(name)) return {kYes, kOfKataAffinity};
+  if (is_of_vm(name)) return {kYes, kOfKataAffinity};
   if (!host::pod_uid_of(task->cgroup).empty())
     return {kYes, "the cpuset of its container, which kubelet writes"};
   if (task->cgroup.empty() || task->cgroup == "/") return {kYes, "its affinity mask (taskset -p)"};

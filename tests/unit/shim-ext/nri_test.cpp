@@ -80,12 +80,17 @@ TEST_CASE("a container's life, reported by separate calls") {
   CHECK(scene.diary.drain() == Lines{"before(pod s1 vm 100)", "after s1(pod s1 vm 100)"});
   scene.call("CreateContainer", about(pod, container));
   CHECK(scene.diary.drain() == Lines{"before(container s1/c1 4-5)"});
+  CHECK(scene.diary.reports.at("c1").begins);
   scene.call("PostCreateContainer", about(pod, container));
   CHECK(scene.diary.drain() == Lines{"after s1(container s1/c1 4-5)"});
+  CHECK_FALSE(scene.diary.reports.at("c1").begins);
   scene.call("StartContainer", about(pod, container));
   CHECK(scene.diary.drain() == Lines{"before(container s1/c1 4-5)"});
-  scene.call("PostStartContainer", about(pod, container));
+  auto running = container;
+  running.set_state(3);
+  scene.call("PostStartContainer", about(pod, running));
   CHECK(scene.diary.drain() == Lines{"after s1(container s1/c1 4-5)"});
+  CHECK(scene.diary.reports.at("c1").begins);
   scene.call("UpdateContainer", update(pod, container, "6-7"));
   CHECK(scene.diary.drain() == Lines{"before(container s1/c1 6-7)"});
   scene.call("PostUpdateContainer", about(pod, nri_container("s1", "c1", "6-7")));

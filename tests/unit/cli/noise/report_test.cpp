@@ -157,7 +157,8 @@ TEST_CASE("what can be moved, and by what") {
   CHECK(by("irq/24-eth0", bound) ==
         "yes: it follows its interrupt: /proc/irq/24/smp_affinity_list");
   const TaskFacts of_pod{.cgroup = "/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-c9.scope"};
-  for (const char* name : {"CPU 2/KVM", "qemu-system-x86", "vhost-4711", "fc_vcpu 0"}) {
+  for (const char* name : {"CPU 2/KVM", "qemu-system-x86", "vhost-4711", "fc_vcpu 0",
+                           "cloud-hyperviso", "containerd-shim"}) {
     CHECK(by(name, of_pod).starts_with("yes: it is of a VM: kata-affinity places"));
   }
   CHECK(by("vhost-4711", kernel).starts_with("yes: it is of a VM"));
