@@ -106,6 +106,7 @@ class Play {
   void check_group(const Place& place, const policy::CpuSet& left);
   void check_kept();
   bool is_contested();
+  std::map<int, policy::CpuSet> masks_of_placed();
   void check_restart();
   void report_failure(std::string text) { failures_.push_back(std::move(text)); }
 
