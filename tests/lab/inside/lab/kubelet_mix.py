@@ -14,6 +14,7 @@ _PODS_AT_MOST = 5
 _CPUS_AT_MOST = 3  # of a pod
 _UNINSTALLED = 2.0  # seconds that a program runs on whose file is gone
 _SOON = 8.0  # seconds: kubelet looks for changed manifests every 5 s
+_RETRIES = 12.0  # seconds: kubelet repeats an update that failed after 10 s, unless its last successful one is wanted again by then
 
 
 def steps(seconds: float, seed: int, with_builds: bool = False) -> Iterator[Step]:
@@ -106,6 +107,7 @@ def _kill_daemon(node: Node) -> None:
 def _restart_containerd(_: Node) -> None:
     """containerd is restarted"""
     containerd.restart()
+    time.sleep(_RETRIES)
 
 
 def _restart_kubelet(node: Node) -> None:
@@ -132,7 +134,7 @@ def _new_containerd(node: Node) -> None:
     """containerd and runc's shim are replaced by other builds, and containerd is restarted"""
     builds.replace(containerd.PROGRAM, containerd.RUNC_SHIM)
     time.sleep(_UNINSTALLED)
-    containerd.restart()
+    _restart_containerd(node)
     _expect(node, "containerd", builds.runs(containerd.pid(), containerd.PROGRAM))
 
 
