@@ -109,7 +109,8 @@ Finding container_finding(const host::Tenant& tenant, const std::string& uid, co
               messages::cpus_text(trespass.cpus) + ", which another container owns" +
               (past_grace ? "" : " (kubelet has 15 s to narrow it)"),
           "other-container",
-          "kubelet should narrow its cpuset: check cpu_manager_state, and who else writes " +
+          "restart kubelet, which may have dropped an update that failed; if that does not help, "
+          "find out who writes " +
               tenant.directory.string()};
 }
 
