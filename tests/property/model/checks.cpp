@@ -188,6 +188,8 @@ void Play::check_owned(const Place& place) {
                                                    policy::plan::Housekeeping::Kind::kSharedPool;
   if (!may_leave) return;
   const CpuSet left = (place.own & kernel_.online()) - knowledge_.foreign_to(place.id);
+  // Whose these are depends on how far the daemon had got when it was killed.
+  if (knowledge_.perhaps_foreign_to(place.id).intersects(left)) return;
   const auto vcpus = static_cast<int>(kernel_.vcpus_of(place.pid).size());
   if (left == place.own && left.size() <= vcpus) return check_dedicated(place);
   if (!left.empty()) check_group(place, left);
