@@ -37,6 +37,7 @@ def start(vms: str, driver: str, proxy: bool = False) -> None:
     with open(_CONFIG, "a") as config:
         config.write(f"\n[{_RUNTIMES}.runc.options]\nSystemdCgroup = {str(driver == 'systemd').lower()}\n")
         config.write(f'\n[{_RUNTIMES}.untrusted]\nruntime_type = "io.containerd.{kind}.v2"\n')
+        config.write('pod_annotations = ["io.katacontainers.*"]\n')
     subprocess.run(["systemctl", "start", "containerd"], check=True)
     _wait_for_it()
     import_image(IMAGE, {"bin/busybox": Path("/usr/bin/busybox")}, ["/bin/busybox", "sleep", "2147483647"])

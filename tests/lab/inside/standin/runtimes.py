@@ -256,7 +256,8 @@ def _enter_cgroup(cgroups_path: str) -> Cgroup | Scope:
 
 
 def _sandbox_vcpus(annotations: dict[str, str]) -> int:
-    """What the pod's annotations ask for, and the VM's own part."""
+    """What the pod's annotations ask for, and the VM's own part; never more than the shim may use CPUs."""
     quota, period = (int(annotations.get(f"io.kubernetes.cri.sandbox-cpu-{what}", 0)) for what in ("quota", "period"))
     asked = quota / period if quota > 0 and period > 0 else 0.0
-    return math.ceil(max(asked + _RUST_OVERHEAD_VCPUS, _DEFAULT_VCPUS))
+    default = float(annotations.get("io.katacontainers.config.hypervisor.default_vcpus", _DEFAULT_VCPUS))
+    return min(math.ceil(max(asked + _RUST_OVERHEAD_VCPUS, default)), len(os.sched_getaffinity(0)))
