@@ -58,6 +58,7 @@ void add_problem(const policy::plan::GuestPlacement& placement,
 Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tree,
                                      const States& known, const policy::GuestSpec& spec,
                                      const policy::plan::GuestPlacement& placement) {
+  adopt();
   by_threads_ = hierarchy.kind == CgroupKind::kOther;
   ways_are_known_ = !known.empty() && has_cpusets(hierarchy);
   for (const auto& [id, directory] : tree.containers) {
@@ -78,6 +79,25 @@ Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tre
   }
   if (known.empty()) forget_gone();
   return states;
+}
+
+/// What an agent that was killed has placed is given back on release, too.
+void Containers::adopt() {
+  if (std::exchange(is_adopted_, true)) return;
+  for (const PlacedCgroup& placed : record_.load()) {
+    given_[placed.directory].cpus = placed.cpus;
+    if (!placed.quota.empty()) quotas_[placed.directory] = placed.quota;
+  }
+}
+
+/// Before what it names is changed.
+void Containers::save() {
+  std::vector<PlacedCgroup> placed;
+  for (const auto& [directory, given] : given_) {
+    const auto quota = quotas_.find(directory);
+    placed.push_back({directory, given.cpus, quota == quotas_.end() ? "" : quota->second});
+  }
+  record_.save(placed);
 }
 
 void Containers::forget_gone() {
@@ -130,11 +150,13 @@ void Containers::read_processes(const Hierarchy& hierarchy, const Tree& tree,
 }
 
 void Containers::release(const Hierarchy& hierarchy, const GuestCpuSet& online) {
+  adopt();
   by_threads_ = false;
-  for (auto& [directory, quota] : quotas_) lift_quota(hierarchy, directory, false, quota);
+  for (const auto& [directory, quota] : quotas_) restore_quota(hierarchy, directory, quota);
   for (const auto& [directory, given] : given_) give_back(hierarchy, directory, online);
   quotas_.clear();
   forget_gone();
+  record_.save({});
 }
 
 /// The kernel refuses to clear the cpuset of a cgroup that has threads, and then does not add to it
@@ -157,10 +179,18 @@ std::optional<GuestCpuSet> Containers::given(const Path& cgroup) const {
 }
 
 bool Containers::lift(const Hierarchy& hierarchy, const Path& directory, bool requested) {
-  std::string& before = quotas_[directory];
-  const bool lifted = lift_quota(hierarchy, directory, requested, before);
-  if (before.empty()) quotas_.erase(directory);
-  return lifted;
+  const auto known = quotas_.find(directory);
+  if (!requested) {
+    if (known == quotas_.end()) return false;
+    restore_quota(hierarchy, directory, known->second);
+    quotas_.erase(known);
+    return false;
+  }
+  if (auto quota = read_quota(hierarchy, directory)) {
+    quotas_[directory] = *std::move(quota);
+    save();
+  }
+  return lift_quota(hierarchy, directory);
 }
 
 /// Takes the cgroup off what it is not to have any more, before others are let onto it.
@@ -179,6 +209,7 @@ int Containers::set_cpus(const Hierarchy& hierarchy, const Path& directory,
   Given& given = at->second;
   const bool same = !std::exchange(given.is_back, false) && given.cpus == cpus;
   given.cpus = cpus;
+  save();
   if (!is_first && ways_are_known_ && same) return 0;
   if (!is_first && ways_are_known_ && given.is_alone) {
     return write_text(directory / "cpuset.cpus", policy::format_list(cpus));
@@ -192,6 +223,7 @@ int Containers::set_cpus(const Hierarchy& hierarchy, const Path& directory,
 int Containers::place_threads(const Hierarchy& hierarchy, const Path& directory,
                               const GuestCpuSet& cpus) {
   const GuestCpuSet before = std::exchange(given_[directory].cpus, cpus);
+  save();
   int error = 0;
   bool changed = true;
   for (int pass = 0; pass < kMostPasses && changed; ++pass) {

@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "guest-agent/agent/hierarchy.hpp"
 #include "guest-agent/agent/kernel.hpp"
+#include "guest-agent/agent/placed_record.hpp"
 #include "policy/facts/guest.hpp"
 #include "policy/plan/guest.hpp"
 
@@ -17,7 +19,8 @@ namespace ka::agent {
 class Containers {
  public:
   /// Both must outlive it.
-  Containers(const Roots& roots, const Calls& calls) : roots_(roots), calls_(calls) {}
+  Containers(const Roots& roots, const Calls& calls)
+      : roots_(roots), calls_(calls), record_(roots.run / "kata-affinity/containers") {}
 
   using States = std::vector<policy::GuestContainerState>;
 
@@ -53,7 +56,9 @@ class Containers {
   policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Tree& tree,
                                         const policy::GuestContainer& requested,
                                         const policy::GuestCpuSet& wanted);
+  void adopt();
   void forget_gone();
+  void save();
   void give_back(const Hierarchy& hierarchy, const Path& directory,
                  const policy::GuestCpuSet& online);
   bool lift(const Hierarchy& hierarchy, const Path& directory, bool requested);
@@ -67,6 +72,8 @@ class Containers {
 
   const Roots& roots_;
   const Calls& calls_;
+  PlacedRecord record_;
+  bool is_adopted_ = false;
   bool by_threads_ = false;
   bool ways_are_known_ = false;  ///< to cgroups in `given_`: nothing on it is in a cpuset's way
   std::map<Path, Given> given_;  ///< what each cgroup was last given

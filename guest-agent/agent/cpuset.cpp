@@ -99,8 +99,15 @@ void collect_threads(const fs::path& directory, const char* file, std::vector<in
   }
 }
 
-/// Period of "max 100000"; what a v2 quota without a limit looks like.
-std::string without_limit(const std::string& quota) {
+std::optional<fs::path> quota_file(const Hierarchy& hierarchy, const fs::path& directory) {
+  if (hierarchy.kind != CgroupKind::kV1) return directory / "cpu.max";
+  if (hierarchy.cpu.empty()) return std::nullopt;
+  return hierarchy.cpu / directory.lexically_relative(hierarchy.root) / "cpu.cfs_quota_us";
+}
+
+/// No quota, in place of this one; of v2 the period stays: "max 100000".
+std::string unlimited(const Hierarchy& hierarchy, const std::string& quota) {
+  if (hierarchy.kind == CgroupKind::kV1) return "-1";
   const std::size_t space = quota.find(' ');
   return space == std::string::npos ? "max" : "max" + quota.substr(space);
 }
@@ -145,26 +152,25 @@ std::vector<int> threads_of(const Hierarchy& hierarchy, const fs::path& director
   return threads;
 }
 
-bool lift_quota(const Hierarchy& hierarchy, const fs::path& directory, bool lift,
-                std::string& saved) {
-  if (!lift && saved.empty()) return false;
-  fs::path file = directory / "cpu.max";
-  if (hierarchy.kind == CgroupKind::kV1) {
-    if (hierarchy.cpu.empty()) return false;
-    file = hierarchy.cpu / directory.lexically_relative(hierarchy.root) / "cpu.cfs_quota_us";
-  }
-  const auto now = read_text(file);
+std::optional<std::string> read_quota(const Hierarchy& hierarchy, const fs::path& directory) {
+  const auto file = quota_file(hierarchy, directory);
+  auto now = file ? read_text(*file) : std::nullopt;
+  return now && *now != unlimited(hierarchy, *now) ? now : std::nullopt;
+}
+
+bool lift_quota(const Hierarchy& hierarchy, const fs::path& directory) {
+  const auto file = quota_file(hierarchy, directory);
+  const auto now = file ? read_text(*file) : std::nullopt;
   if (!now) return false;
-  const bool v1 = hierarchy.kind == CgroupKind::kV1;
-  const std::string lifted = v1 ? "-1" : without_limit(*now);
-  if (!lift) {
-    if (*now == lifted) write_text(file, saved);
-    saved.clear();
-    return false;
-  }
-  if (*now == lifted) return true;
-  saved = *now;
-  return write_text(file, lifted) == 0;
+  const std::string lifted = unlimited(hierarchy, *now);
+  return *now == lifted || write_text(*file, lifted) == 0;
+}
+
+void restore_quota(const Hierarchy& hierarchy, const fs::path& directory,
+                   const std::string& quota) {
+  const auto file = quota_file(hierarchy, directory);
+  const auto now = file ? read_text(*file) : std::nullopt;
+  if (now && *now == unlimited(hierarchy, *now)) write_text(*file, quota);
 }
 
 }  // namespace ka::agent

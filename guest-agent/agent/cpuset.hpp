@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "guest-agent/agent/hierarchy.hpp"
 #include "policy/facts/guest.hpp"
@@ -32,9 +33,14 @@ std::optional<policy::GuestCpuSet> effective_cpus(const Hierarchy& hierarchy,
 /// All threads of a cgroup and of those below it.
 std::vector<int> threads_of(const Hierarchy& hierarchy, const std::filesystem::path& directory);
 
-/// Takes the CFS quota off a container's cgroup, or gives it the one that it had. `saved` is what
-/// it had; empty while it is not lifted. True: there is none.
-bool lift_quota(const Hierarchy& hierarchy, const std::filesystem::path& directory, bool lift,
-                std::string& saved);
+/// The CFS quota of a container's cgroup, as the kernel's file has it; absent where there is none,
+/// or no such file.
+std::optional<std::string> read_quota(const Hierarchy& hierarchy,
+                                      const std::filesystem::path& directory);
+/// Takes it off. True: there is none any more.
+bool lift_quota(const Hierarchy& hierarchy, const std::filesystem::path& directory);
+/// Gives it the one that it had, unless another program has given it one since.
+void restore_quota(const Hierarchy& hierarchy, const std::filesystem::path& directory,
+                   const std::string& quota);
 
 }  // namespace ka::agent

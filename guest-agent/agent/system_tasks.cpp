@@ -85,13 +85,13 @@ void SystemTasks::begin(const Hierarchy& hierarchy, const Tree& tree, const Gues
                         const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
   if (state_ == State::kUntouched && !adopt() && !apart) return;
-  if (apart) keep_record(common);
   is_first_ &= state_ == State::kUntouched && earlier_.empty();
   state_ = apart ? State::kApart : State::kRestored;
   done_ = {};
   hierarchy_ = hierarchy;
   if (std::ranges::find(earlier_, common_) == earlier_.end()) earlier_.push_back(common_);
   common_ = common;
+  if (apart) keep_record();
   online_ = online;
   for (auto& [service, cpus] : services_) cpus = common;
   if (interrupts || interrupts_placed_) {
@@ -115,8 +115,8 @@ void SystemTasks::place_some() {
   if (!tasks_.empty()) return;
   earlier_.clear();
   is_first_ = false;
+  if (state_ != State::kRestored) return keep_record();
   std::error_code none;
-  if (state_ != State::kRestored) return;
   std::filesystem::remove(record(), none);
   originals_.clear();
 }
@@ -125,16 +125,26 @@ void SystemTasks::place_some() {
 bool SystemTasks::adopt() {
   const auto text = read_text(record());
   if (!text) return false;
-  if (const auto cpus = policy::parse_list<policy::GuestCpuTag>(*text)) earlier_.push_back(*cpus);
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (const auto cpus = policy::parse_list<policy::GuestCpuTag>(line)) earlier_.push_back(*cpus);
+  }
   interrupts_placed_ = true;
   is_first_ = false;
   originals_.load();
   return true;
 }
 
-/// What cannot be recorded is placed nevertheless: it is lost only with the agent.
-void SystemTasks::keep_record(const GuestCpuSet& common) const {
-  const std::string text = policy::format_list(common);
+/// All that something may have by the agent's doing: what it is given now, and what it was given
+/// before and may have still. What cannot be recorded is placed nevertheless: it is lost only with
+/// the agent.
+void SystemTasks::keep_record() const {
+  std::string text = policy::format_list(common_);
+  for (const GuestCpuSet& cpus : earlier_) {
+    if (!cpus.empty() && cpus != common_) text += '\n' + policy::format_list(cpus);
+  }
   if (read_text(record()) != text) replace_file(record(), text, kRecordMode);
 }
 

@@ -46,7 +46,7 @@ class SystemTasks {
   enum class State { kUntouched, kApart, kRestored };
 
   bool adopt();
-  void keep_record(const policy::GuestCpuSet& common) const;
+  void keep_record() const;
   std::filesystem::path record() const;
   void place_mask(const std::filesystem::path& file, const std::string& key, bool is_kept_off);
   void place_interrupts(bool is_kept_off);

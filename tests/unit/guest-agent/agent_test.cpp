@@ -436,6 +436,11 @@ TEST_CASE("a CFS quota is removed, and restored") {
     agent.apply(spec);
   }
   SECTION("on release") { agent.apply({.move_interrupts = false, .release = true}); }
+  SECTION("by one that comes after it was killed") {
+    agent::Agent next(scene.roots(), scene.threads);
+    if (GENERATE(false, true)) CHECK(state(next.apply(spec), kId).quota_lifted);
+    next.apply({.move_interrupts = false, .release = true});
+  }
   CHECK(scene.read("cgroup/" + kId + "/cpu.max") == "200000 100000");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest's interrupts, workqueues and kernel threads had before is what they have again.
+// What a guest's interrupts, workqueues and kernel threads had before is what they have again; so
+// are containers.
 #include "guest-agent/agent/originals.hpp"
 
 #include <cerrno>
@@ -78,6 +79,21 @@ TEST_CASE("masks that were narrower are given back as they were, also by a later
     next.apply(kRelease);
     finish(next);
   }
+  SECTION("by one that comes after it was killed while it set other vCPUs apart") {
+    agent.apply(spec_of(4, {1, 2, 3}, kId));
+    REQUIRE(agent.run_background());
+    guest.files.write("proc/irq/25/smp_affinity_list", "0-1\n");  // as if it had not come so far
+    REQUIRE(guest.threads.cpus[20] == GuestCpuSet{0, 1});
+    agent::Agent next(guest.roots(), guest.threads);
+    if (GENERATE(false, true)) {
+      next.apply(spec_of(4, {1, 2, 3}, kId));
+      finish(next);
+      CHECK(guest.masks() == "0 0 0 1 1");
+      CHECK(guest.threads.cpus[20] == GuestCpuSet{0});
+    }
+    next.apply(kRelease);
+    finish(next);
+  }
   CHECK(guest.masks() == "0-3 2 0-1 e 6");
   CHECK(guest.threads.cpus[20] == GuestCpuSet{2});
   CHECK_FALSE(std::filesystem::exists(guest.path("run/kata-affinity/masks")));
@@ -94,6 +110,30 @@ TEST_CASE("what others have written meanwhile stays, and a thread's number may b
   finish(agent);
   CHECK(guest.masks() == "0-3 3 0-1 e 6");
   CHECK(guest.threads.cpus[20] == GuestCpuSet::range(0, 3));
+}
+
+TEST_CASE("what a killed agent has placed is given back by the next one") {
+  using Cgroups = tests::GuestScene::Cgroups;
+  const auto kind = GENERATE(Cgroups::kV2, Cgroups::kV1, Cgroups::kOther);
+  tests::GuestScene scene(kind);
+  scene.cpus({0, 1, 2, 3});
+  scene.cgroup(kId);
+  scene.process(70, kId, "app");
+  const auto placed = [&] {
+    if (kind != Cgroups::kOther) return scene.read("cgroup/" + kId + "/cpuset.cpus");
+    return policy::format_list(scene.threads.cpus[70]);
+  };
+  {
+    agent::Agent killed(scene.roots(), scene.threads);
+    killed.apply(spec_of(4, {2, 3}, kId));
+    finish(killed);
+  }
+  REQUIRE(placed() == "2-3");
+  agent::Agent next(scene.roots(), scene.threads);
+  next.apply({.move_interrupts = false, .release = true});
+  finish(next);
+  CHECK(placed() == (kind == Cgroups::kV2 ? "" : "0-3"));
+  CHECK_FALSE(std::filesystem::exists(scene.path("run/kata-affinity/containers")));
 }
 
 TEST_CASE("a damaged record of masks is as good as its lines") {
