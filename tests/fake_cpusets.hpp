@@ -46,8 +46,10 @@ class FakeCpusets final : public host::CpusetWriter {
   base::Result<void> write_io_weight(const std::filesystem::path& directory, int weight) override {
     if (fault != 0) return base::fail_errno(fault, directory);
     if (const auto now = host::read_io_weight(directory); !now) return unexpected(now.error());
-    if (before_write) before_write(directory.lexically_relative(mount_));
+    const std::string name = directory.lexically_relative(mount_);
+    if (before_write) before_write(name);
     std::ofstream(directory / "io.weight") << "default " << weight << '\n';
+    if (after_write) after_write(name);
     return {};
   }
 

@@ -28,9 +28,16 @@ CgroupKeeper::State CgroupKeeper::observed(const std::optional<host::Cgroups>& c
     return unmanaged;
   }
   cpuset_ = std::move(*seen);
+  update_ours();
   if (obeys) return State::kReturning;
   if (state_ == State::kRefused) return State::kRefused;
   return mode == CgroupMode::kWatch ? State::kWatched : State::kManaged;
+}
+
+/// Of an earlier daemon that was killed at a write: it was done or it was not.
+void CgroupKeeper::update_ours() {
+  if (next_ && cpuset_->configured == *next_) ours_ = next_;
+  next_.reset();
 }
 
 bool CgroupKeeper::in_charge() const {
@@ -46,7 +53,7 @@ bool CgroupKeeper::accepts(const CpuSet& wanted, Time now) {
 }
 
 bool CgroupKeeper::widen(const CpuSet& wanted, const CpuSet& foreign, Time now,
-                         host::CpusetWriter& writer) {
+                         const CgroupWriter& writer) {
   if (state_ == State::kReturning) return may_give_back() && give_back(foreign, writer);
   if (!in_charge()) return false;
   state_ = wanted.empty() ? State::kManaged : State::kOpen;
@@ -54,7 +61,7 @@ bool CgroupKeeper::widen(const CpuSet& wanted, const CpuSet& foreign, Time now,
   return cpus && answer(*cpus, wanted, now, writer);
 }
 
-bool CgroupKeeper::narrow(const CpuSet& wanted, Time now, host::CpusetWriter& writer) {
+bool CgroupKeeper::narrow(const CpuSet& wanted, Time now, const CgroupWriter& writer) {
   if (!in_charge()) return false;
   state_ = State::kManaged;
   const auto cpus = policy::plan::narrowed(*cpuset_, wanted);
@@ -62,15 +69,18 @@ bool CgroupKeeper::narrow(const CpuSet& wanted, Time now, host::CpusetWriter& wr
 }
 
 bool CgroupKeeper::answer(const CpuSet& cpus, const CpuSet& wanted, Time now,
-                          host::CpusetWriter& writer) {
+                          const CgroupWriter& writer) {
   if (is_repeated(wanted)) answer_limit_.answered(now);
   if (is_foreign()) theirs_ = cpuset_->configured;
   wanted_ = wanted;
   return write(cpus, writer);
 }
 
-bool CgroupKeeper::write(const CpuSet& cpus, host::CpusetWriter& writer) {
-  const auto done = writer.write(directory_, cpus);
+bool CgroupKeeper::write(const CpuSet& cpus, const CgroupWriter& writer) {
+  next_ = cpus;
+  writer.save();
+  const auto done = writer.cpusets.write(directory_, cpus);
+  next_.reset();
   if (done) {
     cpuset_->configured = cpus;
     ours_ = cpus;
@@ -83,7 +93,7 @@ bool CgroupKeeper::write(const CpuSet& cpus, host::CpusetWriter& writer) {
 }
 
 /// Where others have written since, what they wrote stays.
-bool CgroupKeeper::give_back(const CpuSet& foreign, host::CpusetWriter& writer) {
+bool CgroupKeeper::give_back(const CpuSet& foreign, const CgroupWriter& writer) {
   const bool written =
       !is_foreign() && write(policy::plan::given_back(*cpuset_, *theirs_, foreign), writer);
   forget();
@@ -94,6 +104,7 @@ void CgroupKeeper::forget() {
   state_ = State::kUnmanaged;
   theirs_.reset();
   ours_.reset();
+  next_.reset();
   wanted_ = {};
 }
 
@@ -108,15 +119,18 @@ bool CgroupKeeper::is_unchanged(const std::optional<host::Cgroups>& cgroups, Tim
   return seen && *seen == *cpuset_ && !(waits && answer_limit_.may_answer(now));
 }
 
+/// Before the first write, what others wrote is what is there.
 std::optional<state::SavedCgroup> CgroupKeeper::saved() const {
-  if (!theirs_ || !ours_) return std::nullopt;
-  return state::SavedCgroup{directory_.string(), *theirs_, *ours_};
+  if (!theirs_ || !(ours_ || next_)) return std::nullopt;
+  const CpuSet& ours = ours_ ? *ours_ : *theirs_;
+  return state::SavedCgroup{directory_.string(), *theirs_, ours, next_.value_or(ours)};
 }
 
 void CgroupKeeper::restore(const state::SavedCgroup& saved) {
   directory_ = saved.directory;
   theirs_ = saved.theirs;
   ours_ = saved.ours;
+  next_ = saved.next;
 }
 
 }  // namespace ka::line

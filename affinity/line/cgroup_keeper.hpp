@@ -24,6 +24,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -39,6 +40,13 @@ enum class CgroupMode {
   kObey,    ///< it is not written; what we wrote there is undone
   kWatch,   ///< planned as if it were managed, and not written
   kManage,  ///< it follows the plan
+};
+
+/// What the keeper writes with.
+struct CgroupWriter {
+  host::CpusetWriter& cpusets;
+  /// Has saved() on disk, before each write: after kill -9 the next daemon can give it back.
+  std::function<void()> save;
 };
 
 class CgroupKeeper {
@@ -89,9 +97,9 @@ class CgroupKeeper {
   /// Precondition: has_seen(). Makes the first write of an update (policy/plan/cgroup.hpp) where
   /// one is needed, or gives the cgroup back. True when it wrote.
   bool widen(const policy::CpuSet& wanted, const policy::CpuSet& foreign, Time now,
-             host::CpusetWriter& writer);
+             const CgroupWriter& writer);
   /// The last one.
-  bool narrow(const policy::CpuSet& wanted, Time now, host::CpusetWriter& writer);
+  bool narrow(const policy::CpuSet& wanted, Time now, const CgroupWriter& writer);
 
   /// False when another program wrote there, or changed what is above it, or it is time to try
   /// again.
@@ -110,9 +118,10 @@ class CgroupKeeper {
     return ours_ && is_foreign() && wanted == wanted_;
   }
   bool answer(const policy::CpuSet& cpus, const policy::CpuSet& wanted, Time now,
-              host::CpusetWriter& writer);
-  bool write(const policy::CpuSet& cpus, host::CpusetWriter& writer);
-  bool give_back(const policy::CpuSet& foreign, host::CpusetWriter& writer);
+              const CgroupWriter& writer);
+  bool write(const policy::CpuSet& cpus, const CgroupWriter& writer);
+  bool give_back(const policy::CpuSet& foreign, const CgroupWriter& writer);
+  void update_ours();
   /// Without the CPUs of a partition, others' cpuset may have none that the kernel could give.
   bool may_give_back() const { return cpuset_->apart.empty(); }
   void forget();
@@ -123,6 +132,7 @@ class CgroupKeeper {
   std::string problem_;
   std::optional<policy::CpuSet> theirs_;
   std::optional<policy::CpuSet> ours_;  ///< what we wrote last
+  std::optional<policy::CpuSet> next_;  ///< a write that was begun, and may have been done
   policy::CpuSet wanted_;               ///< what the plan wanted then
   AnswerLimit answer_limit_;
 };

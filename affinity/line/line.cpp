@@ -247,15 +247,20 @@ Outcome Line::reconcile_all() {
   return run_and_follow_up(node_.sandboxes.all());
 }
 
+/// That it is to be released is saved first: after kill -9 the next daemon completes it.
 Outcome Line::release(Sandbox& sandbox) {
   sandbox.set_released(true);
+  node_.registry.save(sandbox.id());
   node_.board.notify(NotificationKind::kReleased, sandbox.id(),
                      "threads have the masks they would have without kata-affinity");
   return run_and_follow_up({&sandbox});
 }
 
 Outcome Line::release_all() {
-  for (Sandbox* sandbox : node_.sandboxes.all()) sandbox->set_released(true);
+  for (Sandbox* sandbox : node_.sandboxes.all()) {
+    sandbox->set_released(true);
+    node_.registry.save(sandbox->id());
+  }
   for (const auto& [id, pod] : node_.ledger().pods()) {
     if (node_.find_treated_pod(id) != nullptr) set_pod_released(id, true);
   }

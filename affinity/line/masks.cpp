@@ -56,6 +56,7 @@ void Masks::remember_original(const ThreadView& thread, const CpuSet& allowed) {
   }
   original.start_time = key.start_time;
   originals_[key.pid] = std::move(original);
+  is_new_ = true;
 }
 
 /// Of a process that was born with the mask that we had given to one of the sandbox's (a VMM, by

@@ -40,6 +40,8 @@ class Masks {
   /// Remembers what a process had before us, when its first thread is first seen. `allowed` is what
   /// its cgroup allows.
   void remember_original(const ThreadView& thread, const policy::CpuSet& allowed);
+  /// True where something is remembered that was not at the last call.
+  bool prepare() { return std::exchange(is_new_, false); }
   /// Forgets the processes that are not there any more.
   void keep_originals(const std::function<bool(int pid)>& is_there);
   /// What the threads of a process would have without any program of ours; empty: not known. To a
@@ -69,6 +71,7 @@ class Masks {
 
   std::vector<std::pair<int, policy::CpuSet>> left_;  ///< by ascending tid
   Originals originals_;
+  bool is_new_ = false;  ///< some of these
   std::optional<policy::CpuSet> narrowed_by_proxy_;
   std::map<policy::ThreadKey, std::string> refused_;
 };

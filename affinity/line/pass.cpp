@@ -148,7 +148,9 @@ Affected Pass::apply_to(const Affected& sandboxes) {
   std::vector<policy::plan::ThreadPlacement> placements;
   std::map<policy::ThreadKey, Sandbox*> owner;
   for (Sandbox* sandbox : sandboxes) {
-    for (auto& placement : placements_to_write(*sandbox)) {
+    auto to_write = placements_to_write(*sandbox);
+    if (!to_write.empty() && sandbox->prepare()) node_.registry.save(sandbox->id());
+    for (auto& placement : to_write) {
       owner[placement.key] = sandbox;
       placements.push_back(std::move(placement));
     }

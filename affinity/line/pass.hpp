@@ -53,6 +53,7 @@ class Pass {
 
   // Cgroups, interrupts and resource classes (pass_keepers.cpp).
   void widen_cgroup(Sandbox& sandbox);
+  CgroupWriter cgroup_writer(const Sandbox& sandbox);
   bool narrow_cgroup(Sandbox& sandbox);
   void report_overwritten_cgroup(const Sandbox& sandbox) const;
   void record_cgroup_write(const Sandbox& sandbox);

@@ -26,7 +26,7 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
   if (keeper.in_charge() && keeper.is_overwritten()) report_overwritten_cgroup(sandbox);
   const bool was_in_charge = keeper.in_charge();
   const bool wrote = keeper.widen(sandbox.cgroup_wanted(), node_.foreign_to(sandbox),
-                                  node_.clock.now(), node_.cpusets);
+                                  node_.clock.now(), cgroup_writer(sandbox));
   if (wrote) {
     record_cgroup_write(sandbox);
     sandbox.observe_masks(node_.probe(stats_), node_.pod_of(sandbox));
@@ -39,11 +39,15 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
   plan(node_, sandbox);
 }
 
+CgroupWriter Pass::cgroup_writer(const Sandbox& sandbox) {
+  return {node_.cpusets, [this, &sandbox] { node_.registry.save(sandbox.id()); }};
+}
+
 /// True when it wrote.
 bool Pass::narrow_cgroup(Sandbox& sandbox) {
   if (node_.options.observe) return false;
   const bool wrote =
-      sandbox.keeper().narrow(sandbox.cgroup_wanted(), node_.clock.now(), node_.cpusets);
+      sandbox.keeper().narrow(sandbox.cgroup_wanted(), node_.clock.now(), cgroup_writer(sandbox));
   if (wrote) record_cgroup_write(sandbox);
   return wrote;
 }

@@ -80,6 +80,9 @@ class Sandbox {
   std::vector<policy::plan::ThreadPlacement> placements_of_originals() const;
   /// Every thread has what it would have without us.
   bool has_originals() const;
+  /// True: masks were seen for the first time, to be saved before a thread gets another one, for a
+  /// restart to know them.
+  bool prepare() { return masks_.prepare(); }
   /// Records the outcome of a write.
   void record(const WriteResult& result);
   /// What the kernel refused is tried again.

@@ -42,6 +42,9 @@ struct SavedCgroup {
   std::string directory;
   policy::CpuSet theirs;  ///< what others wrote there; empty: nothing
   policy::CpuSet ours;    ///< what we wrote there last
+  /// What it was about to get, saved before the write: after kill -9 it may have either. As `ours`
+  /// where no write is under way.
+  policy::CpuSet next{};
 
   bool operator==(const SavedCgroup&) const = default;
 };

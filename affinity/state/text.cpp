@@ -101,9 +101,11 @@ json::array to_json(const std::map<int, Original>& originals) {
 }
 
 json::object to_json(const SavedCgroup& cgroup) {
-  return {{"directory", cgroup.directory},
-          {"theirs", format_list(cgroup.theirs)},
-          {"ours", format_list(cgroup.ours)}};
+  json::object object{{"directory", cgroup.directory},
+                      {"theirs", format_list(cgroup.theirs)},
+                      {"ours", format_list(cgroup.ours)}};
+  if (cgroup.next != cgroup.ours) object["next"] = format_list(cgroup.next);
+  return object;
 }
 
 SavedCgroup read_cgroup(const json::value& value, base::InputError& input_error) {
@@ -113,6 +115,8 @@ SavedCgroup read_cgroup(const json::value& value, base::InputError& input_error)
   fields.read("directory", cgroup.directory);
   fields.read("theirs", cgroup.theirs);
   fields.read("ours", cgroup.ours);
+  cgroup.next = cgroup.ours;
+  fields.read("next", cgroup.next);
   fields.finish();
   return cgroup;
 }

@@ -31,7 +31,7 @@ struct Scene {
     keeper.observe(cgroups, node.cgroup() / name, mode, why_not);
     return keeper.state();
   }
-  bool widen(const CpuSet& wanted) { return keeper.widen(wanted, {}, now, cpusets); }
+  bool widen(const CpuSet& wanted) { return keeper.widen(wanted, {}, now, writer); }
 
   /// Others write it again and again, and are answered, until it is not time to.
   void contest() {
@@ -46,6 +46,7 @@ struct Scene {
   tests::FakeCpusets cpusets{node.cgroup()};
   std::optional<host::Cgroups> cgroups;
   CgroupKeeper keeper;
+  line::CgroupWriter writer{cpusets, [] {}};
   CgroupKeeper::Time now{std::chrono::hours(1)};
 };
 
@@ -68,7 +69,7 @@ TEST_CASE("between its two writes a cgroup is open") {
   scene.observe(CgroupMode::kManage);
   CHECK(scene.widen({2, 3, 6}));
   CHECK(scene.keeper.state() == State::kOpen);
-  CHECK_FALSE(scene.keeper.narrow({2, 3, 6}, scene.now, scene.cpusets));
+  CHECK_FALSE(scene.keeper.narrow({2, 3, 6}, scene.now, scene.writer));
   CHECK(scene.keeper.state() == State::kManaged);
 }
 

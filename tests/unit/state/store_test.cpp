@@ -51,7 +51,7 @@ Saved sample() {
   saved.plan = plan;
   saved.originals[4711] = {99, false, {0, 1, 2, 3}};
   saved.released = true;
-  saved.cgroup = {"/sys/fs/cgroup/pods/s1", {2, 3}, {0, 1, 2, 3}};
+  saved.cgroup = {"/sys/fs/cgroup/pods/s1", {2, 3}, {0, 1, 2, 3}, {0, 1}};
   saved.interrupts = {{45, "vfio-msix[0](0000:01:00.0)", {0, 1, 2, 3}, {2, 3}}};
   saved.pod.annotations = {{"blockioclass.resource-policy.nri.io/pod", "gold"}};
   saved.pod.requested_grade = policy::GradeRequest::kQuiet;
@@ -102,6 +102,16 @@ TEST_CASE("a proxy without its start time, of an earlier version, is not known")
   REQUIRE(read);
   CHECK_FALSE(read->pod.proxy);
   CHECK(read->pod.vmm == sample().pod.vmm);
+}
+
+TEST_CASE("a cgroup of an earlier version has no write under way") {
+  std::string text = state::to_text(sample(), kBoot);
+  constexpr std::string_view kField = R"(,"next":"0-1")";
+  REQUIRE(text.find(kField) != std::string::npos);
+  text.erase(text.find(kField), kField.size());
+  const auto read = state::from_text(text, kBoot);
+  REQUIRE(read);
+  CHECK(read->cgroup->next == read->cgroup->ours);
 }
 
 TEST_CASE("a removed pod leaves no file") {
