@@ -17,7 +17,7 @@ bool is_in(const std::string& cgroup, const std::string& above) {
 CpuSet needed_in(const std::string& cgroup, const PartitionRecords& records) {
   CpuSet cpus;
   for (const auto& [vmm, record] : records.partitions) {
-    if (is_in(record.cgroup, cgroup)) cpus |= record.partition.cpus;
+    if (is_in(record.cgroup, cgroup)) cpus |= record.partition.cpus | record.giving_up;
   }
   return cpus;
 }

@@ -8,11 +8,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "affinity/config/config.hpp"
 #include "affinity/helper/cgroup_tree.hpp"
 #include "affinity/helper/cpu_power.hpp"
+#include "affinity/helper/guarded_threads.hpp"
 #include "affinity/helper/keeper.hpp"
 #include "affinity/helper/kernel_threads.hpp"
 #include "affinity/helper/partition_keeper.hpp"
@@ -79,7 +82,7 @@ class Helper {
          std::string boot_id)
       : clock_(clock),
         log_(log::Level::kInfo, clock),
-        keeper_(all_host_masks(options.roots, clock, calls_),
+        keeper_(all_host_masks(options.roots, clock, guarded_threads(options.roots)),
                 RecordFile<MaskRecords>(options.state, boot_id), log_),
         resctrl_(options.roots),
         rdt_(resctrl_, VmmThreads(options.roots.proc),
@@ -156,6 +159,16 @@ class Helper {
     auto admitted = service_.admit_now(cpus | keeper_.quiet());
     if (admitted) *admitted &= cpus;
     return admitted;
+  }
+
+  /// Of their own: partitions are also ended on another thread.
+  std::unique_ptr<HostMasks> guarded_threads(const Roots& roots) {
+    return std::make_unique<GuardedThreads>(
+        std::make_unique<KernelThreads>(roots, calls_),
+        GuardedThreads::Overwritten{
+            [this](const std::string& thread) { return partition_service_.overwritten(thread); },
+            [this](const std::string& thread) { partition_service_.forget_overwritten(thread); },
+            [this] { partition_service_.save_overwritten(); }});
   }
 
   bool holds() const { return keeper_.holds() || rdt_.holds() || partition_service_.holds(); }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/helper/host_masks.hpp"
 
+#include <utility>
+
 #include "affinity/helper/interrupts.hpp"
 #include "affinity/helper/irqbalance.hpp"
-#include "affinity/helper/kernel_threads.hpp"
 #include "affinity/helper/queues.hpp"
 #include "affinity/helper/units.hpp"
 #include "affinity/helper/workqueues.hpp"
@@ -17,14 +18,14 @@ base::Result<std::vector<HostMask>> HostMasks::read_again(const std::vector<Host
 /// irqbalance writes interrupts, and those that come are routed by the default before they are
 /// seen: so both come before what is there.
 AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock,
-                            host::AffinityCalls& calls) {
+                            std::unique_ptr<HostMasks> kernel_threads) {
   AllHostMasks all;
   all.push_back(std::make_unique<Units>(roots, clock));
   all.push_back(std::make_unique<Irqbalance>(roots));
   all.push_back(std::make_unique<NewInterrupts>(roots));
   all.push_back(std::make_unique<Interrupts>(roots));
   all.push_back(std::make_unique<Workqueues>(roots));
-  all.push_back(std::make_unique<KernelThreads>(roots, calls));
+  all.push_back(std::move(kernel_threads));
   all.push_back(std::make_unique<Queues>(roots, Queues::Direction::kReceive));
   all.push_back(std::make_unique<Queues>(roots, Queues::Direction::kTransmit));
   return all;

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "affinity/host/affinity_calls.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
@@ -61,8 +60,8 @@ class HostMasks {
 
 using AllHostMasks = std::vector<std::unique_ptr<HostMasks>>;
 
-/// Each kind once. `clock` and `calls` must outlive them.
+/// Each kind once. `clock` must outlive them.
 AllHostMasks all_host_masks(const Roots& roots, const base::Clock& clock,
-                            host::AffinityCalls& calls);
+                            std::unique_ptr<HostMasks> kernel_threads);
 
 }  // namespace ka::helper

@@ -19,6 +19,19 @@ bool is_final_for_mask(const base::Error& error) {
          error.number == EACCES || error.number == EROFS;
 }
 
+/// The kernel may leave a part of what is written: of a thread's mask the CPUs that are not
+/// isolated.
+bool is_part_of_ours(const CpuSet& now, const HostRecord& record) {
+  return std::ranges::any_of(record.ours,
+                             [&now](const CpuSet& ours) { return now.subset_of(ours); });
+}
+
+std::set<std::string> names_of(const std::vector<HostMask>& masks) {
+  std::set<std::string> names;
+  for (const HostMask& mask : masks) names.insert(mask.name);
+  return names;
+}
+
 }  // namespace
 
 Keeper::Keeper(AllHostMasks kinds, RecordFile<MaskRecords> file, const log::Log& log)
@@ -62,8 +75,18 @@ void Keeper::check() {
   is_unfinished_ = false;
   before_ = records_.masks;
   state_ = {records_.quiet, {}, {}, records_.interrupts};
+  note_those_before();
   for (const auto& kind : kinds_) bring(*kind);
   save();
+}
+
+/// What is there before anything is written was not born with a mask of ours.
+void Keeper::note_those_before() {
+  for (const auto& kind : kinds_) {
+    std::string name(kind->kind());
+    if (kind->born_by().empty() || records_.seen.contains(name)) continue;
+    if (const auto found = kind->read()) records_.seen[std::move(name)] = names_of(*found);
+  }
 }
 
 CpuSet Keeper::avoided_by(const HostMasks& kind) const {
@@ -89,14 +112,14 @@ void Keeper::bring(const HostMasks& kind) {
   report(kind, items);
 }
 
-/// What came since the last look has of ours what it was born with, and would keep it.
+/// What came since the last look, be it an earlier helper's, has of ours what it was born with, and
+/// would keep it.
 void Keeper::record_new(const HostMasks& kind, const std::vector<HostMask>& found) {
-  std::set<std::string> names;
-  for (const HostMask& mask : found) names.insert(mask.name);
-  const auto seen = seen_.find(std::string(kind.kind()));
+  if (kind.born_by().empty()) return;
+  const auto seen = records_.seen.find(std::string(kind.kind()));
   const auto parent = std::ranges::find_if(
       before_, [&](const auto& entry) { return entry.first.first == kind.born_by(); });
-  if (seen != seen_.end() && parent != before_.end()) {
+  if (seen != records_.seen.end() && parent != before_.end()) {
     for (const HostMask& mask : found) {
       const auto& ours = parent->second.ours;
       const bool is_born = std::ranges::find(ours, mask.cpus) != ours.end();
@@ -104,7 +127,7 @@ void Keeper::record_new(const HostMasks& kind, const std::vector<HostMask>& foun
       records_.masks.try_emplace({std::string(kind.kind()), mask.name}, parent->second);
     }
   }
-  seen_[std::string(kind.kind())] = std::move(names);
+  records_.seen[std::string(kind.kind())] = names_of(found);
 }
 
 std::vector<Keeper::Item> Keeper::plan(const HostMasks& kind, std::vector<HostMask> found) {
@@ -113,13 +136,21 @@ std::vector<Keeper::Item> Keeper::plan(const HostMasks& kind, std::vector<HostMa
   std::vector<Item> items;
   for (HostMask& mask : found) {
     MaskKey key(kind.kind(), mask.name);
-    const auto known = records_.masks.find(key);
-    const auto record =
-        known == records_.masks.end() ? std::nullopt : std::optional<HostRecord>(known->second);
+    const auto record = record_of(key, mask.cpus);
     auto planned = policy::plan::plan_host_mask(mask.cpus, record, avoided, instead);
     items.push_back({std::move(mask), std::move(key), std::move(planned), false, {}});
   }
   return items;
+}
+
+/// What a write that was begun came to is known only when it is read again, which an earlier helper
+/// may not have lived to do.
+std::optional<HostRecord> Keeper::record_of(const MaskKey& key, const CpuSet& now) const {
+  const auto known = records_.masks.find(key);
+  if (known == records_.masks.end()) return std::nullopt;
+  HostRecord record = known->second;
+  if (records_.begun.contains(key) && is_part_of_ours(now, record)) record.ours.push_back(now);
+  return record;
 }
 
 bool Keeper::is_to_be_written(const Item& item) const {

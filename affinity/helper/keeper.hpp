@@ -4,7 +4,7 @@
 #pragma once
 
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,9 +75,12 @@ class Keeper {
   };
 
   policy::CpuSet avoided_by(const HostMasks& kind) const;
+  void note_those_before();
   void bring(const HostMasks& kind);
   void record_new(const HostMasks& kind, const std::vector<HostMask>& found);
   std::vector<Item> plan(const HostMasks& kind, std::vector<HostMask> found);
+  std::optional<policy::plan::HostRecord> record_of(const MaskKey& key,
+                                                    const policy::CpuSet& now) const;
   bool is_to_be_written(const Item& item) const;
   bool record(const std::vector<Item>& items);
   void write(const HostMasks& kind, Item& item);
@@ -94,7 +97,6 @@ class Keeper {
   policy::CpuSet kept_;                                 ///< what the host has beside `quiet`
   std::map<MaskKey, std::string> refused_;              ///< what the kernel will never do, and why
   std::map<MaskKey, policy::plan::HostRecord> before_;  ///< the records when this look began
-  std::map<std::string, std::set<std::string>> seen_;   ///< names at the last look, by kind
   bool is_unfinished_ = false;
   State state_;
 };

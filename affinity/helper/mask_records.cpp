@@ -47,6 +47,24 @@ void read_record(const json::value& value, const std::string& path, base::InputE
   records.masks[std::move(key)] = std::move(record);
 }
 
+json::object to_json(const std::string& kind, const std::set<std::string>& seen) {
+  json::array names;
+  for (const std::string& name : seen) names.emplace_back(name);
+  return {{"kind", kind}, {"names", std::move(names)}};
+}
+
+void read_seen(const json::value& value, const std::string& path, base::InputError& errors,
+               MaskRecords& records) {
+  std::string kind;
+  std::vector<std::string> names;
+  base::Fields fields(value, path, errors);
+  fields.require({"kind", "names"});
+  fields.read("kind", kind);
+  fields.read("names", names);
+  fields.finish();
+  records.seen[std::move(kind)] = {names.begin(), names.end()};
+}
+
 }  // namespace
 
 void MaskRecords::write(json::object& document) const {
@@ -57,6 +75,9 @@ void MaskRecords::write(json::object& document) const {
     array.push_back(to_json(key, record, begun.contains(key)));
   }
   document["masks"] = std::move(array);
+  json::array kinds;
+  for (const auto& [kind, names] : seen) kinds.push_back(to_json(kind, names));
+  document["seen"] = std::move(kinds);
 }
 
 MaskRecords MaskRecords::read(base::Fields& fields, base::InputError& errors) {
@@ -66,6 +87,9 @@ MaskRecords MaskRecords::read(base::Fields& fields, base::InputError& errors) {
   fields.read("interrupts", records.interrupts);
   fields.each("masks", [&](const json::value& value, const std::string& path) {
     read_record(value, path, errors, records);
+  });
+  fields.each("seen", [&](const json::value& value, const std::string& path) {
+    read_seen(value, path, errors, records);
   });
   return records;
 }

@@ -26,6 +26,9 @@ struct MaskRecords {
   /// steps.
   std::set<MaskKey> begun;
   policy::CpuSet interrupts = {};  ///< CPUs that its interrupts alone were kept off
+  /// By kind, of those whose masks another kind gives them (HostMasks::born_by()): the names of all
+  /// that were there at the last look. What came since was born with a mask of ours.
+  std::map<std::string, std::set<std::string>> seen = {};
 
   bool empty() const { return masks.empty() && quiet.empty() && interrupts.empty(); }
   bool operator==(const MaskRecords&) const = default;

@@ -118,9 +118,14 @@ Result<void> PartitionBuilder::check_cgroup(const Partition& wanted,
 
 // --- make
 
-/// Threads are in it before it is a partition: they keep their CPUs all the way.
 Result<void> PartitionBuilder::make(const Partition& wanted, const std::string& cgroup) {
-  if (wanted.of_container) return make_of_container(wanted, cgroup);
+  auto done = wanted.of_container ? make_of_container(wanted, cgroup) : make_of_vmm(wanted, cgroup);
+  if (done) records_.partitions.at(wanted.vmm).giving_up = {};
+  return done;
+}
+
+/// Threads are in it before it is a partition: they keep their CPUs all the way.
+Result<void> PartitionBuilder::make_of_vmm(const Partition& wanted, const std::string& cgroup) {
   const PartitionCgroup partition(tree_, cgroup);
   const auto is_enabled = partition.is_enabled();
   if (!is_enabled) return unexpected(is_enabled.error());
@@ -175,6 +180,7 @@ Result<void> PartitionBuilder::record(const Partition& wanted, const std::string
     before = known->second;
     fresh.enabled |= before->enabled;
     fresh.scheduling = before->scheduling;
+    fresh.giving_up = (before->partition.cpus | before->giving_up) - wanted.cpus;
     if (*before == fresh) return {};
   }
   records_.partitions[wanted.vmm] = std::move(fresh);

@@ -38,6 +38,7 @@ class PartitionBuilder {
 
  private:
   base::Result<std::string> find_home(const policy::Partition& wanted) const;
+  base::Result<void> make_of_vmm(const policy::Partition& wanted, const std::string& cgroup);
   base::Result<void> make_of_container(const policy::Partition& wanted, const std::string& cgroup);
   base::Result<void> check_vcpus(const policy::Partition& wanted) const;
   base::Result<void> check_cgroup(const policy::Partition& wanted, const std::string& cgroup) const;

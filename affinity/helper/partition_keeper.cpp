@@ -83,6 +83,11 @@ void PartitionKeeper::ended(const ThreadKey& vmm) {
   report(before);
 }
 
+std::optional<CpuSet> PartitionKeeper::overwritten(const std::string& thread) const {
+  const auto found = records_.kernel_masks.find(thread);
+  return found == records_.kernel_masks.end() ? std::nullopt : std::optional(found->second);
+}
+
 void PartitionKeeper::check() {
   if (is_damaged_) return;
   is_unfinished_ = false;

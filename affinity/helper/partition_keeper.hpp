@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,12 @@ class PartitionKeeper {
   bool has(const policy::ThreadKey& vmm) const {
     return records_.partitions.contains(vmm) && !failures_.contains(vmm);
   }
+  /// What a kernel thread had before partitions, by its name, where it has not got that back yet.
+  std::optional<policy::CpuSet> overwritten(const std::string& thread) const;
+  /// It has been given another mask since.
+  void forget_overwritten(const std::string& thread) { records_.kernel_masks.erase(thread); }
+  /// Has what was forgotten on disk.
+  void save_overwritten() { (void)save(); }
   /// Something of ours is there, or is to be: check() is needed.
   bool holds() const { return !wanted_.empty() || !records_.empty(); }
   /// Something failed that may succeed soon.

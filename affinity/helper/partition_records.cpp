@@ -27,6 +27,7 @@ json::object to_json(const PartitionRecord& record) {
     scheduling.push_back(std::move(one));
   }
   object["scheduling"] = std::move(scheduling);
+  object["giving_up"] = policy::format_list(record.giving_up);
   return object;
 }
 
@@ -57,6 +58,7 @@ void read_record(const json::value& value, const std::string& path, base::InputE
   record.partition = documents::read_partition(fields, errors);
   read_cgroup(fields, record.cgroup);
   fields.read("enabled", record.enabled);
+  fields.read("giving_up", record.giving_up);
   fields.each("scheduling", [&](const json::value& thread, const std::string& at) {
     read_scheduling(thread, at, errors, record);
   });

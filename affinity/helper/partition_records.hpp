@@ -18,6 +18,7 @@ struct PartitionRecord {
   std::string cgroup;             ///< of the VMM: the partition's is in it
   bool enabled = false;           ///< its cpuset controller was off before
   SavedPolicies scheduling = {};  ///< of vCPUs that are real-time threads
+  policy::CpuSet giving_up = {};  ///< CPUs that it had before, and may have still
 
   bool operator==(const PartitionRecord&) const = default;
 };

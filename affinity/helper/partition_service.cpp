@@ -233,6 +233,21 @@ std::string PartitionService::restore() {
   return keeper_.state().problem.empty() ? power_.problem() : keeper_.state().problem;
 }
 
+std::optional<CpuSet> PartitionService::overwritten(const std::string& thread) const {
+  const std::lock_guard lock(mutex_);
+  return keeper_.overwritten(thread);
+}
+
+void PartitionService::forget_overwritten(const std::string& thread) {
+  const std::lock_guard lock(mutex_);
+  keeper_.forget_overwritten(thread);
+}
+
+void PartitionService::save_overwritten() {
+  const std::lock_guard lock(mutex_);
+  keeper_.save_overwritten();
+}
+
 std::vector<Partition> PartitionService::wanted() const {
   const std::lock_guard lock(mutex_);
   return keeper_.wanted();

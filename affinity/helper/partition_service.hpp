@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,11 @@ class PartitionService {
   void ended(const policy::ThreadKey& vmm);
   /// All is put back. Returns why not; empty: it is, or will be.
   std::string restore();
+
+  /// PartitionKeeper's, on any thread.
+  std::optional<policy::CpuSet> overwritten(const std::string& thread) const;
+  void forget_overwritten(const std::string& thread);
+  void save_overwritten();
 
   std::vector<policy::ThreadKey> vmms() const;
   bool holds() const;

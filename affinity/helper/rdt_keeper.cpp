@@ -28,6 +28,11 @@ std::string path_of(const RdtHome& home) {
   return home.monitor.empty() ? group : group + "mon_groups/" + home.monitor + '/';
 }
 
+/// The way into a monitor has two writes: where a helper was killed between them it ends here.
+bool is_half_way(const RdtHome& now, const RdtHome& home) {
+  return !home.monitor.empty() && now == RdtHome{home.group, {}};
+}
+
 Result<void> write_task(const Resctrl& resctrl, const ThreadKey& thread, const RdtHome& home) {
   return resctrl.write(path_of(home) + "tasks", std::to_string(thread.tid) + '\n');
 }
@@ -189,7 +194,7 @@ bool RdtKeeper::put_back(const ThreadKey& thread, const RdtTask& task) {
     is_unfinished_ |= !is_gone(is_there.error());
     return is_gone(is_there.error());
   }
-  if (home->group != directory_of(task.name)) return true;
+  if (home->group != directory_of(task.name) && !is_half_way(*home, task.theirs)) return true;
   const auto done = writer_.write(thread, task.theirs);
   if (done || is_gone(done)) return true;
   is_unfinished_ = true;
@@ -300,7 +305,7 @@ void RdtKeeper::prepare(const std::string& name, RdtTaskState& task, std::vector
     return;
   }
   RdtTask& record = records_.tasks.try_emplace(task.thread, RdtTask{name, {}}).first->second;
-  if (!is_ours(home->group)) record.theirs = *home;
+  if (!is_ours(home->group) && !is_half_way(*home, record.theirs)) record.theirs = *home;
   record.name = name;
   if (home->group != directory_of(name)) moves.push_back({task.thread, name, &task});
 }

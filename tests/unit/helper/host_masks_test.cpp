@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "affinity/helper/kernel_threads.hpp"
 #include "affinity/helper/mask_records.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "affinity/host/affinity_calls.hpp"
@@ -25,9 +26,9 @@ struct Trees {
   tests::TempDir dir;
   tests::TestClock clock;
   host::KernelAffinityCalls calls;
-  AllHostMasks all = all_host_masks({dir.path() / "proc", dir.path() / "sys",
-                                     dir.path() / "no-systemd", dir.path() / "irqbalance"},
-                                    clock, calls);
+  Roots roots{dir.path() / "proc", dir.path() / "sys", dir.path() / "no-systemd",
+              dir.path() / "irqbalance"};
+  AllHostMasks all = all_host_masks(roots, clock, std::make_unique<KernelThreads>(roots, calls));
 
   const HostMasks& of(std::string_view kind) const {
     const auto found = std::ranges::find(all, kind, [](const auto& one) { return one->kind(); });
@@ -169,7 +170,9 @@ TEST_CASE("records are read as they were written, and nothing else is") {
   const MaskRecords records{
       {2, 3},
       {{{"interrupt", "24 eth0"}, {kAll, {{0, 1}, {0}}}}, {{"unit", "system.slice"}, {{0}, {}}}},
-      {{"unit", "system.slice"}}};
+      {{"unit", "system.slice"}},
+      {7},
+      {{"interrupt", {"24 eth0", "25 nvme0q1"}}}};
   CHECK(from_text<MaskRecords>(to_text(records, "boot"), "boot") == records);
   CHECK(from_text<MaskRecords>(to_text(records, "boot"), "other").error().code == ErrorCode::kGone);
   for (

@@ -284,6 +284,37 @@ TEST_CASE("what is born with a mask of ours gets what it would have been born wi
   CHECK_FALSE(keeper.holds());
 }
 
+TEST_CASE("what is born with a mask of ours while no helper runs gets what it would have had") {
+  Scene scene;
+  Host parent;
+  parent.masks = {{"default", kAll}};
+  scene.host.masks = {{"a", kAll}, {"narrow by itself", kKept}};
+  const auto start = [&] {
+    AllHostMasks kinds;
+    kinds.push_back(std::make_unique<FakeMasks>(parent, "parent"));
+    kinds.push_back(std::make_unique<FakeMasks>(scene.host, "fake", "parent"));
+    Keeper keeper(std::move(kinds), scene.file(), scene.logger);
+    keeper.adopt();
+    return keeper;
+  };
+  const bool is_killed_at_once = GENERATE(false, true);
+  if (is_killed_at_once) scene.host.before_write = [] { throw std::runtime_error("killed"); };
+  try {
+    start().keep_off(kQuiet, kKept);
+  } catch (const std::runtime_error&) {
+    scene.host.before_write = {};
+  }
+  scene.host.masks["newborn"] = parent.masks["default"];
+  REQUIRE(scene.host.masks["newborn"] == kKept);
+  Keeper next = start();
+  if (GENERATE(false, true)) next.check();
+  next.keep_off({}, kAll);
+  CHECK(scene.host.masks["newborn"] == kAll);
+  CHECK(scene.host.masks["a"] == kAll);
+  CHECK(scene.host.masks["narrow by itself"] == kKept);
+  CHECK_FALSE(scene.has_file());
+}
+
 TEST_CASE("what the kernel binds is named and left alone") {
   Scene scene;
   scene.host = {.masks = {{"migration/2", {2}}, {"x", kAll}},

@@ -22,12 +22,11 @@ inline constexpr const char* kOfOne = "/kubepods/pod1/one/kata-affinity";
 
 /// Two VMMs of three threads each, 100 to 102 and 200 to 202, in cgroups that allow the shared
 /// pool, 0-1, too.
-struct PartitionScene {
-  PartitionScene() {
+struct TwoVmms {
+  TwoVmms() {
     for (const char* cgroup : {"/kubepods", "/kubepods/pod1", "/kubepods/pod2"}) tree.add(cgroup);
     boot(100, kOne, {0, 1, 2, 3});
     boot(200, kTwo, {0, 1, 4, 5});
-    restart();
   }
 
   void boot(int pid, const char* cgroup, const policy::CpuSet& cpus) {
@@ -47,6 +46,23 @@ struct PartitionScene {
   policy::Partition of(int pid, const policy::CpuSet& cpus, int priority = 0) const {
     return {key(pid), cpus, {key(pid + 1), key(pid + 2)}, priority, false};
   }
+  std::string threads(int pid) const {
+    return tree.where(pid) + ' ' + tree.where(pid + 1) + ' ' + tree.where(pid + 2);
+  }
+
+  FakeNode node;
+  FakeCgroupTree tree;
+  FakeScheduling scheduling;
+  FakeKernelThreads kernel_threads;
+  std::string before;
+  TempDir dir;
+  std::string lines;
+  log::Log logger = text_log(log::Level::kInfo, lines);
+};
+
+struct PartitionScene : TwoVmms {
+  PartitionScene() { restart(); }
+
   helper::RecordFile<helper::PartitionRecords> file() const { return {dir.path(), "boot"}; }
   /// A helper that was killed and started again.
   void restart() {
@@ -63,22 +79,11 @@ struct PartitionScene {
     return text;
   }
   bool has_file() const { return std::filesystem::exists(file().path()); }
-  std::string threads(int pid) const {
-    return tree.where(pid) + ' ' + tree.where(pid + 1) + ' ' + tree.where(pid + 2);
-  }
   bool is_as_before() const {
     return tree.text() == before && threads(100) == std::string(kOne) + ' ' + kOne + ' ' + kOne &&
            !has_file() && !keeper->holds();
   }
 
-  FakeNode node;
-  FakeCgroupTree tree;
-  FakeScheduling scheduling;
-  FakeKernelThreads kernel_threads;
-  std::string before;
-  TempDir dir;
-  std::string lines;
-  log::Log logger = text_log(log::Level::kInfo, lines);
   std::optional<helper::PartitionKeeper> keeper;
 };
 
