@@ -39,7 +39,7 @@ packages_of() {
       ;;
     test) # the tests that need no VM
       printf '%s\n' catch2 librapidcheck-dev libbenchmark-dev valgrind python3 python3-grpcio jq bzip2 curl openssl busybox-static \
-        systemd lintian dpkg-dev mandoc zsh \
+        systemd lintian dpkg-dev mandoc zsh irqbalance \
         e2fsprogs xfsprogs erofs-utils cryptsetup-bin zstd
       # A libvirtd that the tests start themselves: not libvirt-daemon-system, which would start one of its own.
       printf '%s\n' libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
