@@ -28,6 +28,7 @@ class FakeCgroupTree final : public helper::CgroupTree {
 
   base::Result<std::string> read(const std::string& cgroup,
                                  const std::string& file) const override {
+    if (file == "cpu.max") return quota_of(cgroup);
     const auto found = groups_.find(cgroup);
     if (found == groups_.end() || !has_file(cgroup, file)) return unexpected(missing(cgroup, file));
     const Group& group = found->second;
@@ -50,6 +51,17 @@ class FakeCgroupTree final : public helper::CgroupTree {
     if (!groups_.contains(cgroup) || !has_file(cgroup, file))
       return unexpected(missing(cgroup, file));
     return set(cgroup, file, text.substr(0, text.find('\n')));
+  }
+
+  base::Result<void> write_quota(const std::string& cgroup,
+                                 const std::string& text) const override {
+    const std::string path = cgroup + "/cpu.max";
+    ++writes;
+    if (before_write) before_write(path);
+    if (refuses.contains(path)) return base::fail_errno(refuses.at(path), path);
+    if (!quotas.contains(cgroup)) return unexpected(missing(cgroup, "cpu.max"));
+    quotas[cgroup] = text == "max" ? "max 100000" : text;
+    return {};
   }
 
   base::Result<bool> has(const std::string& cgroup) const override {
@@ -123,6 +135,8 @@ class FakeCgroupTree final : public helper::CgroupTree {
 
   int version = 2;
   bool has_exclusive = true;  ///< false: before 6.7
+  /// By cgroup with the cpu controller.
+  mutable std::map<std::string, std::string> quotas;
   mutable int writes = 0;
   std::map<std::string, int> refuses;  ///< by path of a file: errno
   /// Of a file; or of a cgroup, before it is made or removed.
@@ -142,6 +156,12 @@ class FakeCgroupTree final : public helper::CgroupTree {
   }
   static base::Error missing(const std::string& cgroup, const std::string& file) {
     return base::system_error(ENOENT, cgroup + '/' + file);
+  }
+
+  base::Result<std::string> quota_of(const std::string& cgroup) const {
+    const auto found = quotas.find(cgroup);
+    if (found == quotas.end()) return unexpected(missing(cgroup, "cpu.max"));
+    return found->second + '\n';
   }
 
   bool has_file(const std::string& cgroup, const std::string& file) const {

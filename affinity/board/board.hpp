@@ -17,6 +17,7 @@
 #include "affinity/board/feed.hpp"
 #include "affinity/board/partition_view.hpp"
 #include "affinity/board/power_view.hpp"
+#include "affinity/board/quota_view.hpp"
 #include "affinity/board/rdt_view.hpp"
 #include "affinity/board/trespasses.hpp"
 #include "affinity/board/views.hpp"
@@ -87,6 +88,10 @@ class Board {
   void set_power(PowerView view) { power_ = std::move(view); }
   const PowerView& power() const { return power_; }
 
+  /// What pods' requests to have no CFS quota have come to.
+  void set_quotas(QuotaView view) { quotas_ = std::move(view); }
+  const QuotaView& quotas() const { return quotas_; }
+
   /// What RDT classes have come to.
   void set_rdt(RdtView view) { rdt_ = std::move(view); }
   const RdtView& rdt() const { return rdt_; }
@@ -112,6 +117,7 @@ class Board {
   QuietView quiet_;
   PartitionViews partitions_;
   PowerView power_;
+  QuotaView quotas_;
   RdtView rdt_;
 };
 

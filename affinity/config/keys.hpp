@@ -154,7 +154,7 @@ inline constexpr Key kKeys[] = {
      "lists grade."},
     {"allow_crio_annotations", Type::kWords, "",
      "cpu-load-balancing.crio.io irq-load-balancing.crio.io cpu-c-states.crio.io "
-     "cpu-freq-governor.crio.io",
+     "cpu-freq-governor.crio.io cpu-quota.crio.io",
      Reload::kApplied,
      [](Settings& settings, const std::vector<std::string>& words) {
        for (const policy::TuningKindInfo& info : policy::kTuningKinds) {

@@ -10,6 +10,7 @@
 #include "affinity/partitions/partitions.hpp"
 #include "affinity/power/power.hpp"
 #include "affinity/quiet/quiet.hpp"
+#include "affinity/quotas/quotas.hpp"
 #include "affinity/rdt/rdt.hpp"
 #include "base/clock.hpp"
 
@@ -24,18 +25,21 @@ class HelperClients {
         partitions_(io, clock, line.node(), {socket, run},
                     [&line](const std::string& sandbox) { line.refresh(sandbox); }),
         power_(io, clock, line.node(), {socket, run}),
+        quotas_(io, clock, line.node(), {socket, run}),
         rdt_(io, clock, line.node(), {socket, run}) {}
 
   void start() {
     quiet_.start();
     partitions_.start();
     power_.start();
+    quotas_.start();
     rdt_.start();
   }
   void refresh() {
     quiet_.refresh();
     partitions_.refresh();
     power_.refresh();
+    quotas_.refresh();
     rdt_.refresh();
   }
 
@@ -43,6 +47,7 @@ class HelperClients {
   quiet::Quiet quiet_;
   partitions::Partitions partitions_;
   power::Power power_;
+  quotas::Quotas quotas_;
   rdt::Rdt rdt_;
 };
 

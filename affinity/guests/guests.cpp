@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "affinity/board/board.hpp"
+#include "affinity/guests/guest_quotas.hpp"
 #include "affinity/host/cgroup_names.hpp"
 #include "affinity/line/line.hpp"
 #include "base/runtime_socket.hpp"
@@ -224,6 +225,7 @@ void Guests::place(const std::string& sandbox, Guest& guest, const line::Sandbox
   // A vCPU without a known id cannot be placed, and guessing would be worse than waiting.
   if (spec.vcpus.size() != view.plan.vcpus.size()) return;
   spec.halt_poll = view.grade && view.grade->in_force() == policy::plan::Grade::kRealtime;
+  lift_requested_quotas(line_.node(), view.pod, spec);
   if (gives_back) spec = {.move_interrupts = false, .release = true};
   guest_view.spec = std::move(spec);
   if (GuestPeer* peer = guest.peer()) return peer->place(planned);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "affinity/host/cfs_quota.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
@@ -45,6 +46,11 @@ Result<std::string> CgroupTreeFiles::read(const std::string& cgroup,
 Result<void> CgroupTreeFiles::write(const std::string& cgroup, const std::string& file,
                                     const std::string& text) const {
   return base::write_kernel_file(directory(cgroup) / file, text);
+}
+
+Result<void> CgroupTreeFiles::write_quota(const std::string& cgroup,
+                                          const std::string& text) const {
+  return host::write_cpu_max(clock_, systemd_, directory(cgroup), text);
 }
 
 Result<bool> CgroupTreeFiles::has(const std::string& cgroup) const {

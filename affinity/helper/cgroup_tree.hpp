@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's tree of cgroups, version 2, as far as partitions need it. An interface, as its
-// directories make their own files, which no other filesystem does. A cgroup is named by its path
-// below the mount: "/kubepods/pod1".
+// The kernel's tree of cgroups, version 2, as far as partitions and quotas need it. An interface,
+// as its directories make their own files, which no other filesystem does. A cgroup is named by its
+// path below the mount: "/kubepods/pod1".
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/facts/sandbox.hpp"
 
@@ -32,6 +33,9 @@ class CgroupTree {
                                          const std::string& file) const = 0;
   virtual base::Result<void> write(const std::string& cgroup, const std::string& file,
                                    const std::string& text) const = 0;
+  /// cpu.max; systemd knows it where the cgroup is a unit (host::write_cpu_max()).
+  virtual base::Result<void> write_quota(const std::string& cgroup,
+                                         const std::string& text) const = 0;
   virtual base::Result<bool> has(const std::string& cgroup) const = 0;
   virtual base::Result<void> make(const std::string& cgroup) const = 0;
   virtual base::Result<void> remove(const std::string& cgroup) const = 0;
@@ -41,13 +45,16 @@ class CgroupTree {
 
 class CgroupTreeFiles final : public CgroupTree {
  public:
-  /// The mount is found in `proc`/self/mountinfo.
-  explicit CgroupTreeFiles(std::filesystem::path proc) : proc_(std::move(proc)) {}
+  /// The mount is found in `proc`/self/mountinfo; `systemd`: its socket. `clock` must outlive it.
+  CgroupTreeFiles(std::filesystem::path proc, std::filesystem::path systemd,
+                  const base::Clock& clock)
+      : proc_(std::move(proc)), systemd_(std::move(systemd)), clock_(clock) {}
 
   base::Result<void> open() override;
   base::Result<std::string> read(const std::string& cgroup, const std::string& file) const override;
   base::Result<void> write(const std::string& cgroup, const std::string& file,
                            const std::string& text) const override;
+  base::Result<void> write_quota(const std::string& cgroup, const std::string& text) const override;
   base::Result<bool> has(const std::string& cgroup) const override;
   base::Result<void> make(const std::string& cgroup) const override;
   base::Result<void> remove(const std::string& cgroup) const override;
@@ -58,7 +65,8 @@ class CgroupTreeFiles final : public CgroupTree {
     return mount_ / cgroup.substr(1);
   }
 
-  std::filesystem::path proc_, mount_;
+  std::filesystem::path proc_, systemd_, mount_;
+  const base::Clock& clock_;
 };
 
 }  // namespace ka::helper

@@ -22,6 +22,8 @@
 #include "affinity/helper/partition_records.hpp"
 #include "affinity/helper/partition_service.hpp"
 #include "affinity/helper/power_keeper.hpp"
+#include "affinity/helper/quota_keeper.hpp"
+#include "affinity/helper/quota_service.hpp"
 #include "affinity/helper/rdt_keeper.hpp"
 #include "affinity/helper/rdt_records.hpp"
 #include "affinity/helper/rdt_service.hpp"
@@ -87,13 +89,14 @@ class Helper {
         resctrl_(options.roots),
         rdt_(resctrl_, VmmThreads(options.roots.proc),
              RecordFile<RdtRecords>(options.state, boot_id), log_),
-        cgroups_(options.roots.proc),
+        cgroups_(options.roots.proc, options.roots.systemd, clock),
         scheduling_(options.roots.proc, options.roots.sys / "kernel/debug"),
         kernel_threads_(options.roots, calls_),
         partitions_(cgroups_, scheduling_, VmmThreads(options.roots.proc), kernel_threads_,
                     RecordFile<PartitionRecords>(options.state, boot_id), log_),
         cpu_power_(options.roots.sys),
-        power_(cpu_power_, RecordFile<PowerRecords>(options.state, std::move(boot_id)), log_),
+        power_(cpu_power_, RecordFile<PowerRecords>(options.state, boot_id), log_),
+        quotas_(cgroups_, RecordFile<QuotaRecords>(options.state, std::move(boot_id)), log_),
         service_(keeper_, std::move(machine),
                  {[options] { return read_limits(options); },
                   [options](const policy::CpuSet& online) {
@@ -101,6 +104,8 @@ class Helper {
                   }}),
         partition_service_(partitions_, power_,
                            [this](const policy::CpuSet& cpus) { return admit_isolated(cpus); }),
+        quota_service_(quotas_, cgroups_, VmmThreads(options.roots.proc), calls_,
+                       [this](const policy::CpuSet& cpus) { return service_.admit_now(cpus); }),
         exits_(VmmThreads(options.roots.proc),
                [this](const policy::ThreadKey& vmm) {
                  partition_service_.ended(vmm);
@@ -111,6 +116,7 @@ class Helper {
     rdt_.adopt();
     partitions_.adopt();
     power_.adopt();
+    quotas_.adopt();
   }
 
   void serve(int listener) {
@@ -119,7 +125,8 @@ class Helper {
     const Verbs verbs{{Service::kPath, service_.verb()},
                       {kRdtPath, rdt_verb(rdt_)},
                       {PartitionService::kPath, partition_service_.verb()},
-                      {PartitionService::kPowerPath, partition_service_.power_verb()}};
+                      {PartitionService::kPowerPath, partition_service_.power_verb()},
+                      {QuotaService::kPath, quota_service_.verb()}};
     check();
     const http::Server server(
         io_, clock_, listener,
@@ -141,8 +148,9 @@ class Helper {
       const std::string of_partitions = partition_service_.restore();
       keeper_.keep_off({}, {});
       rdt_.keep({});
+      quotas_.keep({});
       for (const std::string& problem :
-           {of_partitions, keeper_.state().problem, rdt_.state().problem}) {
+           {of_partitions, keeper_.state().problem, rdt_.state().problem, quotas_.problem()}) {
         if (!problem.empty()) return fail(ErrorCode::kUnavailable, problem);
       }
       if (!holds()) return {};
@@ -171,11 +179,14 @@ class Helper {
             [this] { partition_service_.save_overwritten(); }});
   }
 
-  bool holds() const { return keeper_.holds() || rdt_.holds() || partition_service_.holds(); }
+  bool holds() const {
+    return keeper_.holds() || rdt_.holds() || quotas_.holds() || partition_service_.holds();
+  }
 
   const std::filesystem::path& file_held() const {
     if (keeper_.holds()) return keeper_.file();
     if (rdt_.holds()) return rdt_.file();
+    if (quotas_.holds()) return quotas_.file();
     return power_.holds() ? power_.file() : partitions_.file();
   }
 
@@ -187,6 +198,7 @@ class Helper {
     if (partition_service_.holds()) partition_service_.check();
     if (keeper_.holds()) service_.check();
     if (rdt_.holds()) rdt_.check();
+    if (quotas_.holds()) quotas_.check();
   }
 
   void retry() {
@@ -224,8 +236,10 @@ class Helper {
   PartitionKeeper partitions_;
   CpuPowerFiles cpu_power_;
   PowerKeeper power_;
+  QuotaKeeper quotas_;
   Service service_;
   PartitionService partition_service_;
+  QuotaService quota_service_;
   VmmExits exits_;
   rpc::Timer timer_;
   int retries_ = 0;  ///< since all was looked at

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "affinity/host/cgroup_names.hpp"
+#include "affinity/host/systemd.hpp"
 #include "base/files.hpp"
 
 namespace ka::host {
@@ -32,17 +34,29 @@ std::uint64_t counter(std::string_view text, std::string_view name) {
 }
 
 /// "200000 100000", or "max 100000": none.
-CfsQuota read_v2(const fs::path& directory) {
-  const std::string text = base::read_file(directory / "cpu.max").value_or("");
+CfsQuota parse_v2(const fs::path& directory, std::string_view text) {
   const std::size_t blank = std::min(text.find(' '), text.size());
   return {directory, base::parse_number(text.substr(0, blank)).value_or(0),
           base::parse_number(text.substr(std::min(blank + 1, text.size()))).value_or(0)};
+}
+
+CfsQuota read_v2(const fs::path& directory) {
+  return parse_v2(directory, base::read_file(directory / kCpuMaxFile).value_or(""));
 }
 
 /// -1: none.
 CfsQuota read_v1(const fs::path& directory) {
   return {directory, number_in(directory / "cpu.cfs_quota_us"),
           number_in(directory / "cpu.cfs_period_us")};
+}
+
+/// Microseconds of CPU time a second.
+std::optional<std::uint64_t> quota_per_second(std::string_view text) {
+  constexpr double kSecond = 1e6;
+  const CfsQuota quota = parse_v2({}, text);
+  if (quota.quota <= 0 || quota.period <= 0) return std::nullopt;
+  return static_cast<std::uint64_t>(static_cast<double>(quota.quota) * kSecond /
+                                    static_cast<double>(quota.period));
 }
 
 std::optional<CfsQuota> read_quota(const fs::path& directory, bool v2) {
@@ -68,6 +82,24 @@ std::vector<CfsQuota> quotas_of(const base::ProcFs& proc, const fs::path& cgroup
     if (auto quota = read_quota(top / below, v2)) found.push_back(std::move(*quota));
   }
   return found;
+}
+
+bool is_cpu_quota(std::string_view text) { return quota_per_second(text).has_value(); }
+
+/// systemd writes after it has answered: a quota is waited for, or its own would come last.
+base::Result<void> write_cpu_max(const base::Clock& clock, const fs::path& systemd,
+                                 const fs::path& directory, const std::string& text) {
+  const fs::path file = directory / kCpuMaxFile;
+  if (is_unit_name(directory)) {
+    const auto quota = quota_per_second(text);
+    const auto requested = set_cpu_quota(systemd, directory.filename(), quota);
+    if (!requested && !is_no_unit(requested.error())) return requested;
+    if (requested && quota) {
+      (void)wait_for_systemd(clock, file,
+                             [&] { return is_cpu_quota(base::read_file(file).value_or("")); });
+    }
+  }
+  return base::write_kernel_file(file, text + '\n');
 }
 
 }  // namespace ka::host

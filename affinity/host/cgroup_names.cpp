@@ -53,6 +53,16 @@ std::string container_around(const std::string& cgroup) {
   return {};
 }
 
+std::vector<std::string> way_to_pod(const std::string& cgroup) {
+  const std::string container = container_around(cgroup);
+  std::vector<std::string> way;
+  for (fs::path path = container.empty() ? cgroup : container; !pod_uid_of(path).empty();
+       path = path.parent_path()) {
+    way.push_back(path.string());
+  }
+  return way;
+}
+
 bool is_guaranteed_pod(std::string_view cgroup) {
   const auto has = [&](std::string_view word) {
     return cgroup.find(word) != std::string_view::npos;

@@ -39,6 +39,10 @@ std::vector<std::filesystem::path> guaranteed_pod_cgroups(const std::filesystem:
 /// the hierarchy: "/kubepods/pod1/ID". Empty: there is none.
 std::string container_around(const std::string& cgroup);
 
+/// From the container's cgroup around this one, or where there is none from this one, up to its
+/// pod's, as container_around() has it. Empty: kubelet made none of them for a pod.
+std::vector<std::string> way_to_pod(const std::string& cgroup);
+
 /// ID, kata_ID, cri-containerd-ID.scope, crio-ID.scope, kubepods-podUID.slice:cri-containerd:ID.
 bool is_named_after(std::string_view cgroup, std::string_view id);
 

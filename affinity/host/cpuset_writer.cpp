@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,12 +15,7 @@
 namespace ka::host {
 namespace {
 
-using base::ErrorCode;
 using base::Result;
-
-/// systemd answers before it has written: how often, and how long in all, its work is waited for.
-constexpr std::chrono::milliseconds kPollInterval(1);
-constexpr int kPolls = 100;
 
 std::filesystem::path file_of(const policy::CpuSet&) { return "cpuset.cpus"; }
 std::filesystem::path file_of(const policy::NodeSet&) { return "cpuset.mems"; }
@@ -48,28 +42,13 @@ bool has(const std::filesystem::path& file, const policy::IdSet<Tag>& wanted) {
   return set && *set == wanted;
 }
 
-template <typename IsWritten>
-Result<void> wait_until(const base::Clock& clock, const std::filesystem::path& file,
-                        const IsWritten& is_written) {
-  for (int poll = 0; poll < kPolls; ++poll) {
-    if (is_written()) return {};
-    clock.sleep(kPollInterval);
-  }
-  return base::fail(ErrorCode::kTransient, "systemd has not written " + file.string() + " yet");
-}
-
-/// No systemd, or no unit of that name: a cgroup that happens to be called so.
-bool is_no_unit(const base::Error& error) {
-  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNotFound;
-}
-
 template <typename Tag>
 Result<void> write_set(const base::Clock& clock, const std::filesystem::path& systemd,
                        const std::filesystem::path& directory, const policy::IdSet<Tag>& set) {
   if (!is_unit_name(directory)) return write_file(directory, set);
   auto requested = set_allowed(systemd, directory.filename(), set);
   const std::filesystem::path file = directory / file_of(set);
-  if (requested) return wait_until(clock, file, [&] { return has(file, set); });
+  if (requested) return wait_for_systemd(clock, file, [&] { return has(file, set); });
   return is_no_unit(requested.error()) ? write_file(directory, set) : requested;
 }
 
@@ -106,7 +85,7 @@ Result<void> KernelCpusetWriter::write_io_weight(const std::filesystem::path& di
   const auto own = weight == kDefaultIoWeight ? std::nullopt : std::optional(weight);
   auto requested = set_io_weight(systemd_, directory.filename(), own);
   if (requested) {
-    return wait_until(clock_, directory / "io.weight", [&] {
+    return wait_for_systemd(clock_, directory / "io.weight", [&] {
       const auto now = read_io_weight(directory);
       return now && *now == weight;
     });

@@ -4,6 +4,7 @@
 #include <systemd/sd-bus.h>
 
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <string_view>
 #include <variant>
@@ -17,8 +18,12 @@ using base::ErrorCode;
 using base::Result;
 
 constexpr std::uint64_t kCallTimeout = 500000;  ///< microseconds
+constexpr std::chrono::milliseconds kWrittenPoll(1);
+constexpr int kWrittenPolls = 100;
 /// CGROUP_WEIGHT_INVALID in systemd's src/basic/cgroup-util.h: the unit has none of its own.
 constexpr std::uint64_t kNoWeight = UINT64_MAX;
+/// USEC_INFINITY in systemd's src/basic/time-util.h.
+constexpr std::uint64_t kNoQuota = UINT64_MAX;
 constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
 
 struct BusCloser {
@@ -124,6 +129,24 @@ Result<void> set_io_weight(const std::filesystem::path& socket, const std::strin
                            std::optional<int> weight) {
   const std::uint64_t value = weight ? static_cast<std::uint64_t>(*weight) : kNoWeight;
   return set_property(socket, unit, "IOWeight", value);
+}
+
+Result<void> set_cpu_quota(const std::filesystem::path& socket, const std::string& unit,
+                           std::optional<std::uint64_t> per_second) {
+  return set_property(socket, unit, "CPUQuotaPerSecUSec", per_second.value_or(kNoQuota));
+}
+
+bool is_no_unit(const base::Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNotFound;
+}
+
+Result<void> wait_for_systemd(const base::Clock& clock, const std::filesystem::path& file,
+                              const std::function<bool()>& is_written) {
+  for (int poll = 0; poll < kWrittenPolls; ++poll) {
+    if (is_written()) return {};
+    clock.sleep(kWrittenPoll);
+  }
+  return base::fail(ErrorCode::kTransient, "systemd has not written " + file.string() + " yet");
 }
 
 }  // namespace ka::host

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks systemd to set the CPUs, memory nodes and I/O weight of a unit: directly, at its own socket,
-// as systemctl does for root; no D-Bus daemon is needed.
+// Asks systemd to set the CPUs, memory nodes, I/O weight and CFS quota of a unit: directly, at its
+// own socket, as systemctl does for root; no D-Bus daemon is needed.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "policy/facts/id_set.hpp"
 
@@ -38,5 +40,16 @@ base::Result<void> set_allowed_nodes(const std::filesystem::path& socket, const 
 /// the unit where it is not.
 base::Result<void> set_io_weight(const std::filesystem::path& socket, const std::string& unit,
                                  std::optional<int> weight);
+/// The same of CPUQuotaPerSecUSec, microseconds of CPU time a second; absent: no quota. Its period
+/// stays.
+base::Result<void> set_cpu_quota(const std::filesystem::path& socket, const std::string& unit,
+                                 std::optional<std::uint64_t> per_second);
+
+/// No systemd, or no unit of that name: a cgroup that happens to be called so.
+bool is_no_unit(const base::Error& error);
+/// systemd answers before it has written `file`: waits for that, for 100 ms at most. kTransient: it
+/// may yet come.
+base::Result<void> wait_for_systemd(const base::Clock& clock, const std::filesystem::path& file,
+                                    const std::function<bool()>& is_written);
 
 }  // namespace ka::host

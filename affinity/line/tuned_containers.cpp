@@ -7,6 +7,7 @@
 
 #include "affinity/host/container_process.hpp"
 #include "affinity/line/plain_pods.hpp"
+#include "affinity/line/quotas.hpp"
 #include "affinity/line/sandbox.hpp"
 
 namespace ka::line {
@@ -159,6 +160,8 @@ std::string tuning_problem(const Node& node, const TunedContainer& container,
     case TuningKind::kIdleStates:
     case TuningKind::kGovernor:
       return power_problem(node, container);
+    case TuningKind::kQuota:
+      return tuning.has_quota ? std::string() : quota_problem(node, container);
   }
   return {};
 }

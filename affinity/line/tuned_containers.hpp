@@ -32,8 +32,8 @@ std::vector<TunedContainer> tuned_containers(const Node& node);
 /// is visited: this runs after each run of the line.
 std::vector<TunedContainer> containers_to_tune(const Node& node);
 
-/// Why a container does not have what was requested for it, by what kata-affinity-helper said last;
-/// empty: it has.
+/// Why a container does not have what was requested for it, by what kata-affinity-helper said last
+/// (of quotas, as they are now); empty: it has.
 std::string tuning_problem(const Node& node, const TunedContainer& container,
                            const policy::plan::TuningRequest& request);
 

@@ -83,6 +83,7 @@ bool apply_tuning(TuningKind kind, const std::string& value, CpuTuning& tuning) 
   const auto disabled = is_disabled(value);
   if (disabled && kind == TuningKind::kLoadBalancing) tuning.is_isolated = *disabled;
   if (disabled && kind == TuningKind::kInterrupts) tuning.has_interrupts = !*disabled;
+  if (disabled && kind == TuningKind::kQuota) tuning.has_quota = !*disabled;
   return disabled.has_value();
 }
 

@@ -21,6 +21,7 @@ enum class TuningKind {
   kInterrupts,     ///< the host's interrupts stay away
   kIdleStates,     ///< how long the CPUs may take to wake up
   kGovernor,       ///< who chooses their frequency
+  kQuota,          ///< no CFS quota stops the container
 };
 
 struct TuningKindInfo {
@@ -35,6 +36,7 @@ inline constexpr TuningKindInfo kTuningKinds[] = {
     {TuningKind::kInterrupts, "irq-load-balancing.crio.io"},
     {TuningKind::kIdleStates, "cpu-c-states.crio.io"},
     {TuningKind::kGovernor, "cpu-freq-governor.crio.io"},
+    {TuningKind::kQuota, "cpu-quota.crio.io"},
 };
 
 static_assert(std::ranges::all_of(kTuningKinds, [](const TuningKindInfo& info) {
@@ -45,12 +47,13 @@ constexpr std::string_view annotation_of(TuningKind kind) {
   return kTuningKinds[static_cast<std::size_t>(kind)].annotation;
 }
 
-/// What becomes of CPUs.
+/// What becomes of a container's CPUs.
 struct CpuTuning {
   bool is_isolated = false;    ///< a partition whose load is not balanced
   bool has_interrupts = true;  ///< the host's may come
   std::string resume_latency;  ///< for pm_qos_resume_latency_us; empty: as it is
   std::string governor;        ///< for scaling_governor; empty: as it is
+  bool has_quota = true;       ///< a CFS quota may stop what runs on them
 
   bool operator==(const CpuTuning&) const = default;
 };

@@ -8,6 +8,8 @@
 
 #include "affinity/helper/partition_service.hpp"
 #include "affinity/helper/power_records.hpp"
+#include "affinity/helper/quota_records.hpp"
+#include "affinity/helper/quota_service.hpp"
 #include "affinity/helper/rdt_service.hpp"
 #include "affinity/helper/record_file.hpp"
 #include "affinity/helper/service.hpp"
@@ -52,6 +54,13 @@ void read_partitions(std::string_view text) {
   }
 }
 
+void read_quota_threads(std::string_view text) {
+  const auto threads = ka::helper::read_quota_threads(text);
+  if (!threads) return;
+  require(threads->size() <= ka::helper::kMostQuotaThreads);
+  for (const auto& thread : *threads) require(thread.tid > 0);
+}
+
 /// The host has no masks here: what counts is which CPUs are taken.
 void answer_request(std::string_view body) {
   static std::string lines;
@@ -78,8 +87,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_record<ka::helper::RdtRecords>(text);
   read_record<ka::helper::PartitionRecords>(text);
   read_record<ka::helper::PowerRecords>(text);
+  read_record<ka::helper::QuotaRecords>(text);
   read_groups(text);
   read_partitions(text);
+  read_quota_threads(text);
   answer_request(text);
   return 0;
 }

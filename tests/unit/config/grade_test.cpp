@@ -99,12 +99,13 @@ TEST_CASE("annotations of CRI-O are listed for the node or a handler") {
       "[affinity]\nallow_annotations = [\"crio\"]\n"
       "allow_crio_annotations = [\"irq-load-balancing.crio.io\"]\n"
       "[affinity.handler.kata]\nallow_crio_annotations = [\"cpu-c-states.crio.io\", "
-      "\"cpu-load-balancing.crio.io\", \"cpu-freq-governor.crio.io\"]\n");
+      "\"cpu-load-balancing.crio.io\", \"cpu-freq-governor.crio.io\", \"cpu-quota.crio.io\"]\n");
   REQUIRE(config);
   CHECK(config->quiet.tuning_by_annotation);
   CHECK(config->defaults.allow_tuning == std::set{TuningKind::kInterrupts});
   CHECK(config->by_handler.at("kata").allow_tuning ==
-        std::set{TuningKind::kLoadBalancing, TuningKind::kIdleStates, TuningKind::kGovernor});
+        std::set{TuningKind::kLoadBalancing, TuningKind::kIdleStates, TuningKind::kGovernor,
+                 TuningKind::kQuota});
   CHECK_FALSE(load("[affinity]\n")->quiet.tuning_by_annotation);
   CHECK(wrong("[affinity]\nallow_crio_annotations = [\"cpu-shared.crio.io\"]\n")
             .find("is not one of") != std::string::npos);

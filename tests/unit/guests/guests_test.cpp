@@ -210,6 +210,30 @@ TEST_CASE("the idle vCPUs of a realtime sandbox are to poll, and verify says whe
   CHECK_FALSE(scene.view().spec.halt_poll);
 }
 
+TEST_CASE("a container whose pod requests it has no CFS quota in its guest, either") {
+  Scene scene;
+  line::Options options = tests::at_home();
+  options.settings.allow_tuning = {policy::TuningKind::kQuota};
+  options.quiet.tuning_by_annotation = true;
+  scene.host.line().configure(options);
+  scene.guest.cgroup("pods/" + kApp);
+  const std::string file = "cgroup/pods/" + kApp + "/cpu.max";
+  scene.guest.files.write(file, "100000 100000\n");
+  scene.own(5);
+  scene.run_for(200ms);
+  CHECK(scene.guest.read(file) == "100000 100000");
+  const auto request = [&](const char* value) {
+    policy::ledger::PodSeen pod{.id = "s1"};
+    pod.annotations = policy::Annotations{{"cpu-quota.crio.io", value}};
+    scene.host.line().handle({policy::ledger::Source::kNri, pod});
+    scene.run_for(200ms);
+  };
+  request("disable");
+  CHECK(scene.guest.read(file) == "max 100000");
+  request("enable");
+  CHECK(scene.guest.read(file) == "100000 100000");
+}
+
 TEST_CASE("verify says why interrupts of a quiet sandbox's guest may come to its vCPUs") {
   Scene scene;
   line::Options options = tests::at_home();

@@ -130,6 +130,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("cgroups from a container's up to its pod's, and none of kubelet's own above") {
+  using Way = std::vector<std::string>;
+  const std::string id(64, '0');
+  const std::string pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice";
+  CHECK(host::way_to_pod(pod + "/crio-" + id + ".scope/container") ==
+        Way{pod + "/crio-" + id + ".scope", pod});
+  CHECK(host::way_to_pod("/kubepods/pod1/" + id + "/kata-affinity") ==
+        Way{"/kubepods/pod1/" + id, "/kubepods/pod1"});
+  CHECK(host::way_to_pod("/kubepods/pod1/s1") == Way{"/kubepods/pod1/s1", "/kubepods/pod1"});
+  for (const char* other : {"/", "/kubepods", "/kubepods/burstable", "/machine.slice/qemu.scope"}) {
+    CAPTURE(other);
+    CHECK(host::way_to_pod(other).empty());
+  }
+}
+
 TEST_CASE("the directory of the cgroup that a runtime names, by either driver") {
   const auto directory = [](const std::string& named) {
     return host::container_cgroup(named, "d3f0", kMount).string();

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "affinity/host/cfs_quota.hpp"
 #include "affinity/host/cpuset_writer.hpp"
 #include "base/fd.hpp"
 #include "base/files.hpp"
@@ -86,7 +87,7 @@ class Systemd {
     sd_bus_message_enter_container(message, 'r', "sv");
     sd_bus_message_read(message, "s", &property);
     called = std::string(unit) + (runtime != 0 ? " runtime " : " ") + property;
-    if (std::string(property) == "IOWeight") {
+    if (std::string(property) == "IOWeight" || std::string(property) == "CPUQuotaPerSecUSec") {
       sd_bus_message_read(message, "v", "t", &number);
       called += ' ' + std::to_string(number);
     } else {
@@ -138,6 +139,37 @@ TEST_CASE("systemd sets a unit's I/O weight, or takes it away") {
   Systemd again(Systemd::Answer::kDone);
   REQUIRE(host::set_io_weight(again.path(), "x.scope", std::nullopt));
   CHECK(again.called == "x.scope runtime IOWeight 18446744073709551615");
+}
+
+TEST_CASE(
+    "a unit's CFS quota is taken away and given back, through systemd and to the microsecond") {
+  const tests::TempDir dir;
+  const auto pod = dir.path() / "kubepods-pod1.slice";
+  dir.write("kubepods-pod1.slice/cpu.max", "150001 100000\n");
+  const tests::TestClock clock;
+  Systemd systemd(Systemd::Answer::kDone);
+  REQUIRE(host::write_cpu_max(clock, systemd.path(), pod, "max"));
+  CHECK(systemd.called == "kubepods-pod1.slice runtime CPUQuotaPerSecUSec 18446744073709551615");
+  CHECK(*base::read_file(pod / "cpu.max") == "max\n");
+  Systemd back(Systemd::Answer::kDone);
+  back.on_call = [&dir] { dir.write("kubepods-pod1.slice/cpu.max", "151000 100000\n"); };
+  REQUIRE(host::write_cpu_max(clock, back.path(), pod, "150001 100000"));
+  CHECK(back.called == "kubepods-pod1.slice runtime CPUQuotaPerSecUSec 1500010");
+  CHECK(*base::read_file(pod / "cpu.max") == "150001 100000\n");
+}
+
+TEST_CASE("a cgroup that is no unit has its quota in the kernel's file alone") {
+  const tests::TempDir dir;
+  dir.write("kubepods/pod1/cpu.max", "150000 100000\n");
+  dir.write("x.slice/cpu.max", "150000 100000\n");
+  const tests::TestClock clock;
+  REQUIRE(host::write_cpu_max(clock, dir.path() / "none", dir.path() / "kubepods/pod1", "max"));
+  CHECK(*base::read_file(dir.path() / "kubepods/pod1/cpu.max") == "max\n");
+  const Systemd systemd(Systemd::Answer::kNoSuchUnit);
+  REQUIRE(host::write_cpu_max(clock, systemd.path(), dir.path() / "x.slice", "max"));
+  CHECK(*base::read_file(dir.path() / "x.slice/cpu.max") == "max\n");
+  CHECK(host::write_cpu_max(clock, dir.path() / "none", dir.path() / "gone", "max").error().code ==
+        ErrorCode::kGone);
 }
 
 TEST_CASE("a unit gets the io controller from systemd where the kernel has it") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node of files: what kata-affinity-helper's own code is requested over its socket, makes of it
-// in a tree of cgroups and in files of power, and what the node shows then.
+// in a tree of cgroups, in files of power and of quotas, and what the node shows then.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,11 @@
 #include <string>
 
 #include "affinity/helper/partition_service.hpp"
+#include "affinity/helper/quota_service.hpp"
 #include "affinity/partitions/partitions.hpp"
 #include "affinity/power/power.hpp"
 #include "affinity/quiet/quiet.hpp"
+#include "affinity/quotas/quotas.hpp"
 #include "tests/catch.hpp"
 #include "tests/fake_cgroup_tree.hpp"
 #include "tests/fake_cpu_power.hpp"
@@ -61,7 +63,8 @@ struct PartitionNode : LineScene {
     socket->answer = [this](const http::Request& one) {
       if (one.target == "/v1/quiet") return quiet_answer(one);
       return helper::respond({{helper::PartitionService::kPath, service->verb()},
-                              {helper::PartitionService::kPowerPath, service->power_verb()}},
+                              {helper::PartitionService::kPowerPath, service->power_verb()},
+                              {helper::QuotaService::kPath, quota_service->verb()}},
                              one);
     };
   }
@@ -87,6 +90,12 @@ struct PartitionNode : LineScene {
     power.emplace(cpu_power, helper::RecordFile<helper::PowerRecords>(record.parent_path(), "boot"),
                   logger);
     service.emplace(*keeper, *power, [](const policy::CpuSet& cpus) { return cpus; });
+    quota_keeper.emplace(cgroup_files,
+                         helper::RecordFile<helper::QuotaRecords>(record.parent_path(), "boot"),
+                         logger);
+    quota_keeper->adopt();
+    quota_service.emplace(*quota_keeper, cgroup_files, helper::VmmThreads(node.proc()), calls,
+                          [](const policy::CpuSet& cpus) { return cpus; });
   }
   /// As a daemon does at its start.
   void follow() {
@@ -95,9 +104,11 @@ struct PartitionNode : LineScene {
     partitions.emplace(io, clock, line().node(), partitions::Partitions::Places{place, temp.path()},
                        [this](const std::string& id) { line().refresh(id); });
     power_client.emplace(io, clock, line().node(), power::Power::Places{place, temp.path()});
+    quota_client.emplace(io, clock, line().node(), quotas::Quotas::Places{place, temp.path()});
     quiet->start();
     partitions->start();
     power_client->start();
+    quota_client->start();
     line().adopt();
     line().stop_waiting();
     run_loop();
@@ -111,6 +122,7 @@ struct PartitionNode : LineScene {
     quiet->refresh();
     partitions->refresh();
     power_client->refresh();
+    quota_client->refresh();
     run_loop();
   }
   /// Why there is no partition; empty: there is; "none": there is to be none.
@@ -142,9 +154,13 @@ struct PartitionNode : LineScene {
   FakeCpuPower cpu_power;
   std::optional<helper::PowerKeeper> power;
   std::optional<helper::PartitionService> service;
+  helper::CgroupTreeFiles cgroup_files{node.proc(), temp.path() / "no-systemd", clock};
+  std::optional<helper::QuotaKeeper> quota_keeper;
+  std::optional<helper::QuotaService> quota_service;
   std::optional<quiet::Quiet> quiet;
   std::optional<partitions::Partitions> partitions;
   std::optional<power::Power> power_client;
+  std::optional<quotas::Quotas> quota_client;
 };
 
 }  // namespace ka::tests

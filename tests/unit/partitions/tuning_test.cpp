@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // CRI-O's annotations on a node whose pods are best-effort: what becomes of the CPUs of their
 // containers, and what is said where that is not what was requested.
-#include <algorithm>
-#include <boost/json/array.hpp>
-#include <boost/json/value.hpp>
 #include <string>
 
-#include "affinity/api/tuned.hpp"
-#include "base/json/lookup.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/partitions/scene.hpp"
+#include "tests/unit/partitions/tuned_node.hpp"
 
 using namespace ka;
-using policy::Annotations;
 using policy::CpuSet;
 using policy::TuningKind;
 using policy::plan::Grade;
+using tests::tuned_options;
 
 namespace {
 
@@ -24,17 +19,8 @@ constexpr const char* kInterrupts = "irq-load-balancing.crio.io";
 constexpr const char* kIdle = "cpu-c-states.crio.io";
 constexpr const char* kGovernor = "cpu-freq-governor.crio.io";
 
-line::Options tuned_options(Grade grade = Grade::kBestEffort) {
-  line::Options options = tests::partition_options(true, grade);
-  options.quiet.tuning_by_annotation = true;
-  for (const policy::TuningKindInfo& info : policy::kTuningKinds) {
-    options.settings.allow_tuning.insert(info.kind);
-  }
-  return options;
-}
-
-struct Node : tests::PartitionNode {
-  explicit Node(line::Options options = tuned_options()) : PartitionNode(std::move(options)) {
+struct Node : tests::TunedNode {
+  explicit Node(line::Options options = tuned_options()) : TunedNode(std::move(options)) {
     for (int cpu = 0; cpu < 8; ++cpu) {
       set(cpu, "power/pm_qos_resume_latency_us", "0");
       set(cpu, "cpufreq/scaling_available_governors", "performance powersave schedutil");
@@ -53,54 +39,9 @@ struct Node : tests::PartitionNode {
   std::string governor(int cpu) const {
     return cpu_power.read(cpu, "cpufreq/scaling_governor").value();
   }
-  void request(const Annotations& annotations, const std::string& pod_id = "s1") {
-    policy::ledger::PodSeen pod{.id = pod_id};
-    pod.annotations = annotations;
-    line().handle({policy::ledger::Source::kNri, pod});
-    run_loop();
-  }
-  /// A pod of runc, "r", with a container that owns CPUs 6-7.
-  void add_plain(const std::string& cgroup_name, const Annotations& annotations) {
-    const std::string cgroup = "/kubepods/poduid-r/" + cgroup_name;
-    node.process(300, 1, "db", "/usr/bin/db");
-    node.cgroup_procs(cgroup.substr(1), "300\n");
-    tree.add("/kubepods/poduid-r");
-    tree.add(cgroup, {6, 7});
-    tree.put(300, cgroup);
-    policy::ledger::PodSeen pod{.id = "r"};
-    pod.pod_uid = "uid-r";
-    pod.pod_name = "shop/db";
-    pod.annotations = annotations;
-    line().handle({policy::ledger::Source::kNri, pod});
-    REQUIRE(container("r", std::string(64, 'c'), {6, 7}, true));
-    run_loop();
-  }
   std::string kind_of(const std::string& cgroup_name) const {
     return tree.read("/kubepods/poduid-r/" + cgroup_name, "cpuset.cpus.partition").value();
   }
-  /// "cpu-c-states.crio.io: disable on 2-3", with the problem behind it.
-  std::string shown() {
-    std::string text;
-    for (const auto& row : api::tuned_to_json(line().node())) {
-      const std::string problem = base::text_at(row, "/problem");
-      text += (text.empty() ? "" : "; ") + base::text_at(row, "/annotation") + ": " +
-              base::text_at(row, "/value") + " on " + base::text_at(row, "/cpus") +
-              (problem.empty() ? "" : ", not: " + problem);
-    }
-    return text;
-  }
-  auto findings(const std::string& reason) {
-    const auto report = verifier().verify();
-    return std::ranges::count(report.findings, reason, &line::Finding::reason);
-  }
-  std::string last_of(const std::string& path) const {
-    std::string last;
-    for (const std::string& one : socket->requests) {
-      if (one.starts_with("POST " + path)) last = one.substr(path.size() + 6);
-    }
-    return last;
-  }
-
   std::map<std::string, std::string> before;
 };
 

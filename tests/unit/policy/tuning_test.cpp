@@ -10,7 +10,7 @@ using namespace ka::policy::plan;
 namespace {
 
 const std::set<TuningKind> kAll{TuningKind::kLoadBalancing, TuningKind::kInterrupts,
-                                TuningKind::kIdleStates, TuningKind::kGovernor};
+                                TuningKind::kIdleStates, TuningKind::kGovernor, TuningKind::kQuota};
 
 CpuTuning tuned(const Annotations& annotations, const char* container = "app") {
   return tune_container(annotations, container, kAll).tuning;
@@ -27,8 +27,9 @@ std::string governor(const char* value) {
 }  // namespace
 
 TEST_CASE("annotations of CRI-O are known, for a pod and for a container, and no others") {
-  for (const char* known : {"cpu-load-balancing.crio.io", "irq-load-balancing.crio.io/app",
-                            "cpu-c-states.crio.io", "cpu-freq-governor.crio.io/a.b"}) {
+  for (const char* known :
+       {"cpu-load-balancing.crio.io", "irq-load-balancing.crio.io/app", "cpu-c-states.crio.io",
+        "cpu-freq-governor.crio.io/a.b", "cpu-quota.crio.io/app"}) {
     CHECK(is_tuning_request(known));
   }
   for (const char* other : {"cpu-load-balancing.crio.io/", "cpu-load-balancing.crio.iox",
@@ -59,6 +60,9 @@ TEST_CASE("values are those of CRI-O") {
     CHECK(governor(wrong).empty());
   }
   CHECK(tuned({{"cpu-load-balancing.crio.io", "true"}}).is_isolated);
+  CHECK_FALSE(tuned({{"cpu-quota.crio.io", "disable"}}).has_quota);
+  CHECK(tuned({{"cpu-quota.crio.io", "enable"}}).has_quota);
+  CHECK(tuned({{"cpu-quota.crio.io", "max"}}).has_quota);
 }
 
 TEST_CASE("what is not allowed, or has no such value, is named and has no effect") {
