@@ -53,6 +53,21 @@ class FakeCpusets final : public host::CpusetWriter {
     return {};
   }
 
+  /// The same of io.max. There is no disk 8:99.
+  base::Result<void> write_io_max(const std::filesystem::path& directory, const std::string& disk,
+                                  const std::string& limits) override {
+    if (fault != 0) return base::fail_errno(fault, directory);
+    auto now = host::read_io_max(directory);
+    if (!now) return unexpected(now.error());
+    if (disk == "8:99") return base::fail(base::ErrorCode::kUnavailable, "there is no disk 8:99");
+    if (before_write) before_write(directory.lexically_relative(mount_));
+    (*now)[disk] = limits;
+    if (limits == policy::kNoIoLimits) now->erase(disk);
+    std::ofstream file(directory / "io.max");
+    for (const auto& [name, its] : *now) file << name << ' ' << its << '\n';
+    return {};
+  }
+
   /// As anybody else writes; also makes the cgroup. What is below it follows.
   void make(const std::string& name, const CpuSet& cpus) const {
     std::filesystem::create_directories(mount_ / name);

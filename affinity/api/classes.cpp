@@ -14,7 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
-json::value or_null(const std::optional<int>& value) {
+template <typename Value>
+json::value or_null(const std::optional<Value>& value) {
   return value ? json::value(*value) : json::value();
 }
 
@@ -57,7 +58,7 @@ json::object value_to_json(const View& view, bool is_released) {
 }  // namespace
 
 json::object classes_to_json(const line::SandboxView& view) {
-  json::array requests, nice, rdt;
+  json::array requests, nice, limits, rdt;
   for (const auto& one : view.classes.requests) requests.push_back(to_json(view, one));
   for (const auto& one : view.classes.rdt) rdt.push_back(to_json(view, one));
   for (const line::NiceView& one : view.classes.nice) {
@@ -66,9 +67,15 @@ json::object classes_to_json(const line::SandboxView& view) {
     object["tid"] = one.key.tid;
     nice.push_back(std::move(object));
   }
+  for (const line::IoMaxView& one : view.classes.io_max) {
+    json::object object = value_to_json(one, view.released);
+    object["disk"] = one.disk;
+    limits.push_back(std::move(object));
+  }
   return {{"requests", std::move(requests)},
           {"nice", std::move(nice)},
           {"io_weight", value_to_json(view.classes.io_weight, view.released)},
+          {"io_max", std::move(limits)},
           {"rdt", std::move(rdt)}};
 }
 

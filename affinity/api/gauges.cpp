@@ -74,6 +74,7 @@ void sum_classes(const line::SandboxView& view, Totals& totals) {
   const auto is_unset = [&view](const auto& value) { return !view.released && value.drifted(); };
   totals.unset_classes += static_cast<double>(std::ranges::count_if(view.classes.nice, is_unset));
   totals.unset_classes += is_unset(view.classes.io_weight) ? 1 : 0;
+  totals.unset_classes += static_cast<double>(std::ranges::count_if(view.classes.io_max, is_unset));
   totals.unset_classes += line::count_without_rdt(view);
 }
 

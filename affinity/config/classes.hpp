@@ -45,6 +45,15 @@ inline constexpr ClassNumber kClassNumbers[] = {
 };
 
 inline constexpr ClassText kClassTexts[] = {
+    {"io_max",
+     "disks with limits, such as \"8:0 wbps=50000000 riops=1000, 8:16 rbps=max\" (rbps, wbps, "
+     "riops, "
+     "wiops)",
+     [](policy::plan::ResourceClass& given, std::string_view text) {
+       given.io_max = policy::parse_io_limits(text, ',').value_or(policy::IoLimits{});
+       return !given.io_max.empty();
+     },
+     "Limits of disks in io.max of the sandbox's cgroup: bytes and operations a second."},
     {"l3", kCacheValues, set_cache<&policy::RdtShares::l3>,
      "Part of the L3 cache that the threads of the container's vCPUs fill."},
     {"l2", kCacheValues, set_cache<&policy::RdtShares::l2>, "The same of the L2 cache."},

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -91,6 +92,15 @@ Result<void> KernelCpusetWriter::write_io_weight(const std::filesystem::path& di
     });
   }
   return is_no_unit(requested.error()) ? write_weight(directory, weight) : requested;
+}
+
+/// The kernel has limits of whole disks alone (blkg_conf_open_bdev() in block/blk-cgroup.c).
+Result<void> KernelCpusetWriter::write_io_max(const std::filesystem::path& directory,
+                                              const std::string& disk, const std::string& limits) {
+  if (const auto now = read_io_max(directory); !now) return unexpected(now.error());
+  auto done = base::write_kernel_file(directory / "io.max", disk + ' ' + limits + '\n');
+  if (done || done.error().number != ENODEV) return done;
+  return base::fail(base::ErrorCode::kUnavailable, "there is no disk " + disk);
 }
 
 }  // namespace ka::host

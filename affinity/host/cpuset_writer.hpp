@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the cpuset of a cgroup, version 2, and the weight of its block I/O.
+// Writes the cpuset of a cgroup, version 2, and the weight and the limits of its block I/O.
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -29,11 +30,15 @@ class CpusetWriter {
   /// read_io_weight()).
   virtual base::Result<void> write_io_weight(const std::filesystem::path& directory,
                                              int weight) = 0;
+  /// Sets the limits of one disk (io.max), in the form of policy::IoLimits. kUnavailable: it has
+  /// none (see read_io_max()), or there is no such disk.
+  virtual base::Result<void> write_io_max(const std::filesystem::path& directory,
+                                          const std::string& disk, const std::string& limits) = 0;
 };
 
 /// By the kernel's file; where systemd has the cgroup as a unit of its own, through systemd, which
 /// would undo what is written behind its back (systemd.resource-control(5), AllowedCPUs=,
-/// AllowedMemoryNodes=, IOWeight=).
+/// AllowedMemoryNodes=, IOWeight=). Limits of disks that systemd knows nothing of it leaves alone.
 class KernelCpusetWriter final : public CpusetWriter {
  public:
   /// `clock` must outlive it. `systemd`: the socket on which systemd itself answers, in place of a
@@ -47,6 +52,8 @@ class KernelCpusetWriter final : public CpusetWriter {
   base::Result<void> write_mems(const std::filesystem::path& directory,
                                 const policy::NodeSet& nodes) override;
   base::Result<void> write_io_weight(const std::filesystem::path& directory, int weight) override;
+  base::Result<void> write_io_max(const std::filesystem::path& directory, const std::string& disk,
+                                  const std::string& limits) override;
 
  private:
   const base::Clock& clock_;

@@ -20,12 +20,12 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, unreadable);
 }
 
-/// Every cgroup with the io controller has io.stat; without CONFIG_BLK_CGROUP_IOCOST none has
-/// io.weight.
-base::Error why_none(const fs::path& directory) {
+/// Every cgroup with the io controller has io.stat; without an option of the kernel's none has the
+/// file.
+base::Error why_none(const fs::path& directory, const char* file_and_option) {
   if (!is_there(directory)) return base::system_error(ENOENT, directory);
   const std::string why = is_there(directory / "io.stat")
-                              ? "this kernel has no io.weight (CONFIG_BLK_CGROUP_IOCOST)"
+                              ? std::string("this kernel has no ") + file_and_option
                               : "the io controller is not enabled for its cgroup";
   return {ErrorCode::kUnavailable, why, 0};
 }
@@ -43,8 +43,21 @@ base::Result<int> parse(std::string_view text) {
 base::Result<int> read_io_weight(const fs::path& directory) {
   const auto text = base::read_file(directory / "io.weight");
   if (text) return parse(*text);
-  if (is_gone(text)) return unexpected(why_none(directory));
+  if (is_gone(text)) {
+    return unexpected(why_none(directory, "io.weight (CONFIG_BLK_CGROUP_IOCOST)"));
+  }
   return unexpected(text.error());
+}
+
+base::Result<policy::IoLimits> read_io_max(const fs::path& directory) {
+  const auto text = base::read_file(directory / "io.max");
+  if (is_gone(text)) {
+    return unexpected(why_none(directory, "io.max (CONFIG_BLK_DEV_THROTTLING)"));
+  }
+  if (!text) return unexpected(text.error());
+  auto limits = policy::parse_io_limits(*text, '\n');
+  if (!limits) return base::fail(ErrorCode::kInternal, "io.max: " + *text);
+  return *std::move(limits);
 }
 
 bool has_io_controller(const fs::path& directory) {

@@ -13,10 +13,6 @@ using base::ErrorCode;
 using base::Result;
 using policy::ThreadKey;
 
-bool is_final_for_class(const base::Error& error) {
-  return error.code != ErrorCode::kTransient && !is_gone(error);
-}
-
 /// There is no weight, as opposed to one that cannot be read.
 bool has_none(const base::Error& error) {
   return is_gone(error) || error.code == ErrorCode::kUnavailable;
@@ -47,9 +43,10 @@ void ClassKeeper::observe(host::AffinityCalls& calls,
   std::erase_if(nices_, [&threads](const auto& entry) {
     return std::ranges::find(threads, entry.first, &policy::ThreadFacts::key) == threads.end();
   });
-  if (!is_requested && nices_.empty() && !weight_) return;
+  if (!is_requested && nices_.empty() && !weight_ && !io_max_.holds()) return;
   read_nices(calls);
   read_weight();
+  io_max_.observe(cgroup_);
 }
 
 void ClassKeeper::read_nices(host::AffinityCalls& calls) {
@@ -88,21 +85,18 @@ void ClassKeeper::set_plan(policy::plan::ClassPlan plan) {
     if (rdt != plan.rdt.end()) view_.rdt.push_back({vcpu.key, vcpu.index, rdt->second});
   }
   view_.io_weight.wanted = plan.io_weight;
+  view_.io_max = io_max_.set_plan(plan.io_max, attempts_);
   evaluate();
 }
 
 /// What is known to stand in the way.
 void ClassKeeper::evaluate() {
-  const auto problem_of = [this](const std::string& name) {
-    const auto refused = refused_.find(name);
-    return refused == refused_.end() ? std::string() : refused->second;
-  };
   for (NiceView& view : view_.nice) {
-    view.problem = view.wanted ? problem_of(view.name()) : "";
+    view.problem = view.wanted ? attempts_.refusal_of(view.name()) : "";
     if (view.wanted && !view.unread.empty()) view.problem = "it cannot be read";
   }
   IoWeightView& weight = view_.io_weight;
-  weight.problem = weight.wanted ? problem_of(weight.name()) : "";
+  weight.problem = weight.wanted ? attempts_.refusal_of(weight.name()) : "";
   if (weight.wanted && !weight.unread.empty()) weight.problem = "it cannot be read";
   if (weight.wanted && cgroup_.empty()) weight.problem = "the sandbox has no cgroup of its own";
 }
@@ -111,7 +105,7 @@ void ClassKeeper::evaluate() {
 
 /// What cannot be read is not written to: what it was could not be given back.
 bool ClassKeeper::prepare() {
-  bool is_new = false;
+  bool is_new = io_max_.prepare(view_.io_max, attempts_);
   for (const NiceView& view : view_.nice) {
     if (!view.drifted() || !view.actual || is_refused(view.name())) continue;
     const state::SavedNice fresh{view.key, *view.actual, {}};
@@ -131,8 +125,7 @@ bool ClassKeeper::prepare() {
 
 ClassWrites ClassKeeper::place(const ClassWriters& writers, Time now) {
   ClassWrites writes;
-  in_time_ = answer_limit_.may_answer(now);
-  answers_ = unanswered_ = false;
+  attempts_.begin(now);
   for (NiceView& view : view_.nice) {
     if (view.wanted) place_nice(writers, view, writes);
   }
@@ -142,26 +135,15 @@ ClassWrites ClassKeeper::place(const ClassWriters& writers, Time now) {
     return !is_wanted && give_back(writers, entry.second, writes);
   });
   place_weight(writers, writes);
-  if (answers_) answer_limit_.answered(now);
+  io_max_.place(writers.cgroups, view_.io_max, attempts_, writes);
+  attempts_.end(now);
   return writes;
-}
-
-/// One that another program keeps changing is written ever more rarely.
-bool ClassKeeper::may_write(const std::string& name, const std::optional<int>& written,
-                            const std::optional<int>& wanted, std::string& problem) {
-  if (is_refused(name)) return false;
-  if (written != wanted) return true;
-  answers_ |= in_time_;
-  if (in_time_) return true;
-  problem = "another program keeps changing it; reverted with back-off";
-  unanswered_ = true;
-  return false;
 }
 
 void ClassKeeper::place_nice(const ClassWriters& writers, NiceView& view, ClassWrites& writes) {
   const auto held = nices_.find(view.key);
   if (!view.drifted() || !view.actual || held == nices_.end()) return;
-  if (!may_write(view.name(), held->second.written, view.wanted, view.problem)) return;
+  if (!attempts_.may_write(view.name(), held->second.written == view.wanted, view.problem)) return;
   auto done = write(writers, {view.key, *view.wanted}, *view.actual, writes);
   if (done) {
     held->second.written = view.wanted;
@@ -169,7 +151,7 @@ void ClassKeeper::place_nice(const ClassWriters& writers, NiceView& view, ClassW
     if (now) view.actual = *now;
     done = check(now, *view.wanted);
   }
-  if (!done) return fail(view.name(), view.problem, done.error(), writes);
+  if (!done) return attempts_.fail(view.name(), view.problem, done.error(), writes);
   ++writes.done;
   view.problem.clear();
 }
@@ -187,11 +169,11 @@ void ClassKeeper::place_weight(const ClassWriters& writers, ClassWrites& writes)
   const bool is_elsewhere = weight_ && weight_->saved.directory != cgroup_;
   if (weight_ && (!view.wanted || is_elsewhere)) {
     if (give_back(writers, *weight_, writes)) weight_.reset();
-    unanswered_ |= view.wanted.has_value();
+    if (view.wanted) attempts_.put_off();
     return;
   }
   if (!weight_ || !view.drifted() || !view.unread.empty()) return;
-  if (!may_write(view.name(), weight_->written, view.wanted, view.problem)) return;
+  if (!attempts_.may_write(view.name(), weight_->written == view.wanted, view.problem)) return;
   auto done = writers.cgroups.write_io_weight(cgroup_, *view.wanted);
   if (done) {
     weight_->written = view.wanted;
@@ -200,56 +182,37 @@ void ClassKeeper::place_weight(const ClassWriters& writers, ClassWrites& writes)
                              : base::fail(ErrorCode::kTransient, "it cannot be read"),
                  *view.wanted);
   }
-  if (!done) return fail(view.name(), view.problem, done.error(), writes);
+  if (!done) return attempts_.fail(view.name(), view.problem, done.error(), writes);
   ++writes.done;
   view.problem.clear();
-}
-
-void ClassKeeper::fail(const std::string& name, std::string& problem, const base::Error& error,
-                       ClassWrites& writes) {
-  problem = error.message;
-  if (!is_final_for_class(error)) {
-    unanswered_ = true;
-    writes.failed += is_gone(error) ? 0 : 1;
-    return;
-  }
-  refused_[name] = error.message;
-  writes.refused.push_back(name + " cannot be set: " + error.message);
 }
 
 // --- give back
 
 ClassWrites ClassKeeper::give_back(const ClassWriters& writers) {
   ClassWrites writes;
-  unanswered_ = false;
+  attempts_.begin();
   std::erase_if(nices_,
                 [&](const auto& entry) { return give_back(writers, entry.second, writes); });
   if (weight_ && give_back(writers, *weight_, writes)) weight_.reset();
-  refused_.clear();
+  io_max_.give_back(writers.cgroups, attempts_, writes);
+  attempts_.retry_refused();
   return writes;
 }
 
 /// True: nothing of ours is there any more, or it is the kernel's last word.
-bool ClassKeeper::is_done(const Result<void>& done, const std::string& name, ClassWrites& writes) {
-  if (done) ++writes.done;
-  if (done || is_gone(done)) return true;
-  std::string ignored;
-  fail(name, ignored, done.error(), writes);
-  return is_final_for_class(done.error());
-}
-
 bool ClassKeeper::give_back(const ClassWriters& writers, const HeldNice& held,
                             ClassWrites& writes) {
   const auto& [key, theirs, ours] = held.saved;
   const auto now = writers.calls.nice(key.tid);
   if (!now && !is_gone(now)) {
-    unanswered_ = true;
+    attempts_.put_off();
     return false;
   }
   if (!now || *now == theirs || !ours.contains(*now)) return true;
-  const bool is_over =
-      is_done(write(writers, {key, theirs}, *now, writes),
-              "nice " + std::to_string(theirs) + " of thread " + std::to_string(key.tid), writes);
+  const bool is_over = attempts_.is_done(
+      write(writers, {key, theirs}, *now, writes),
+      "nice " + std::to_string(theirs) + " of thread " + std::to_string(key.tid), writes);
   const auto view = std::ranges::find(view_.nice, key, &NiceView::key);
   if (is_over && view != view_.nice.end()) view->actual = theirs;
   return is_over;
@@ -260,12 +223,12 @@ bool ClassKeeper::give_back(const ClassWriters& writers, const HeldWeight& held,
   const auto& [directory, theirs, ours] = held.saved;
   const auto now = host::read_io_weight(directory);
   if (!now && !has_none(now.error())) {
-    unanswered_ = true;
+    attempts_.put_off();
     return false;
   }
   if (!now || *now == theirs || !ours.contains(*now)) return true;
-  const bool is_over = is_done(writers.cgroups.write_io_weight(directory, theirs),
-                               "block I/O weight " + std::to_string(theirs), writes);
+  const bool is_over = attempts_.is_done(writers.cgroups.write_io_weight(directory, theirs),
+                                         "block I/O weight " + std::to_string(theirs), writes);
   if (is_over && directory == cgroup_) read_weight();
   return is_over;
 }
@@ -278,10 +241,11 @@ void ClassKeeper::remember() {
     if (view.actual && nices_.contains(view.key)) left_[view.key] = *view.actual;
   }
   left_weight_ = weight_ ? view_.io_weight.actual : std::nullopt;
+  io_max_.remember();
 }
 
 bool ClassKeeper::is_unchanged(host::AffinityCalls& calls, Time now) const {
-  if (unanswered_ && answer_limit_.may_answer(now)) return false;
+  if (attempts_.is_due(now)) return false;
   return count_changed(calls) == 0;
 }
 
@@ -290,7 +254,8 @@ int ClassKeeper::count_changed(host::AffinityCalls& calls) const {
     const auto now = calls.nice(entry.first.tid);
     return now && *now != entry.second;
   };
-  const auto changed = static_cast<int>(std::ranges::count_if(left_, is_changed));
+  const auto changed =
+      static_cast<int>(std::ranges::count_if(left_, is_changed)) + io_max_.count_changed();
   if (!left_weight_) return changed;
   const auto weight = host::read_io_weight(cgroup_);
   return changed + (weight && *weight != *left_weight_ ? 1 : 0);
@@ -302,12 +267,14 @@ state::SavedClasses ClassKeeper::saved() const {
   state::SavedClasses saved;
   for (const auto& [key, held] : nices_) saved.nices.push_back(held.saved);
   if (weight_) saved.io_weight = weight_->saved;
+  saved.io_max = io_max_.saved();
   return saved;
 }
 
 void ClassKeeper::restore(const state::SavedClasses& saved) {
   for (const state::SavedNice& nice : saved.nices) nices_[nice.key] = {nice, {}};
   if (saved.io_weight) weight_ = HeldWeight{*saved.io_weight, {}};
+  io_max_.restore(saved.io_max);
 }
 
 }  // namespace ka::line

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the resource classes of one sandbox's containers come to: the nice values of its vCPUs'
-// threads and the weight of its cgroup's block I/O. Actual, planned and original values of each.
+// threads, and weight and limits of its cgroup's block I/O. Actual, planned and original values.
 //
 // Other programs may write them, too; such writes are reverted with growing delays.
 #pragma once
@@ -12,7 +12,8 @@
 
 #include "affinity/host/affinity_calls.hpp"
 #include "affinity/host/cpuset_writer.hpp"
-#include "affinity/line/answer_limit.hpp"
+#include "affinity/line/class_attempts.hpp"
+#include "affinity/line/io_max_keeper.hpp"
 #include "affinity/line/nice.hpp"
 #include "affinity/line/views.hpp"
 #include "affinity/state/store.hpp"
@@ -30,18 +31,9 @@ struct ClassWriters {
   host::CpusetWriter& cgroups;
 };
 
-/// What came of a round of writes.
-struct ClassWrites {
-  int done = 0;
-  int failed = 0;                    ///< for now
-  std::vector<std::string> refused;  ///< the reason, for each that will never be
-  std::vector<int> reverted;         ///< threads whose number was another one's by then: undone
-  std::vector<NiceWrite> unsettled;  ///< of which it could not be seen whom they reached
-};
-
 class ClassKeeper {
  public:
-  using Time = AnswerLimit::Time;
+  using Time = ClassAttempts::Time;
 
   /// Reads what vCPU threads and the cgroup have, where a class is asked for or something of ours
   /// is there. `cgroup`: the sandbox's own; empty: it has none.
@@ -66,7 +58,7 @@ class ClassKeeper {
   /// How many values that we wrote another program has changed.
   int count_changed(host::AffinityCalls& calls) const;
   /// What the kernel refused is tried again.
-  void retry_refused() { refused_.clear(); }
+  void retry_refused() { attempts_.retry_refused(); }
 
   state::SavedClasses saved() const;
   void restore(const state::SavedClasses& saved);
@@ -89,18 +81,13 @@ class ClassKeeper {
   void read_nices(host::AffinityCalls& calls);
   void read_weight();
   void evaluate();
-  bool is_refused(const std::string& name) const { return refused_.contains(name); }
-  bool may_write(const std::string& name, const std::optional<int>& written,
-                 const std::optional<int>& wanted, std::string& problem);
+  bool is_refused(const std::string& name) const { return !attempts_.refusal_of(name).empty(); }
   void place_nice(const ClassWriters& writers, NiceView& view, ClassWrites& writes);
   static base::Result<void> write(const ClassWriters& writers, const NiceWrite& write, int before,
                                   ClassWrites& writes);
   void place_weight(const ClassWriters& writers, ClassWrites& writes);
   bool give_back(const ClassWriters& writers, const HeldNice& held, ClassWrites& writes);
   bool give_back(const ClassWriters& writers, const HeldWeight& held, ClassWrites& writes);
-  bool is_done(const base::Result<void>& done, const std::string& name, ClassWrites& writes);
-  void fail(const std::string& name, std::string& problem, const base::Error& error,
-            ClassWrites& writes);
 
   ClassView view_;
   std::string cgroup_;
@@ -109,10 +96,8 @@ class ClassKeeper {
   std::optional<HeldWeight> weight_;
   std::map<policy::ThreadKey, int> left_;
   std::optional<int> left_weight_;
-  std::map<std::string, std::string> refused_;  ///< why, by what was to be written
-  bool unanswered_ = false;  ///< something could be written and is not: try again when it is time
-  bool in_time_ = true, answers_ = false;  ///< of a round of writes
-  AnswerLimit answer_limit_;
+  IoMaxKeeper io_max_;
+  ClassAttempts attempts_;
 };
 
 }  // namespace ka::line

@@ -84,6 +84,9 @@ Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsol
       messages::remedy_text(obstacle, sandbox)};
 }
 
+std::string value_of_class(int value) { return std::to_string(value); }
+const std::string& value_of_class(const std::string& limits) { return limits; }
+
 /// A value that cannot be written is named as a shortcoming, one that differs without a reason as a
 /// breach. Of one that cannot be read neither is known.
 template <typename View>
@@ -94,7 +97,7 @@ void collect_value(const std::string& sandbox, const View& view, VerifyReport& r
         unread(sandbox, view.name(), view.name() + " cannot be read: " + view.unread));
     return;
   }
-  const std::string now = view.actual ? std::to_string(*view.actual) : "unknown";
+  const std::string now = view.actual ? value_of_class(*view.actual) : "unknown";
   report.findings.push_back(
       {.severity = view.problem.empty() ? Severity::kViolated : Severity::kDegraded,
        .invariant = "classes",
@@ -179,6 +182,7 @@ void collect_interrupts(const std::string& sandbox, const std::vector<InterruptV
 void collect_classes(const std::string& sandbox, const ClassView& classes, VerifyReport& report) {
   for (const NiceView& view : classes.nice) collect_value(sandbox, view, report);
   collect_value(sandbox, classes.io_weight, report);
+  for (const IoMaxView& view : classes.io_max) collect_value(sandbox, view, report);
   for (const policy::plan::RequestedClass& request : classes.requests) {
     if (!request.refusal) continue;
     const std::string name = std::string(policy::info_of(request.kind).name) + ' ' + request.name;

@@ -85,6 +85,20 @@ struct IoWeightView {
   }
 };
 
+/// The same of its limits for one disk, in the form of policy::IoLimits.
+struct IoMaxView {
+  std::string disk;
+  std::optional<std::string> wanted;  ///< by a resource class
+  std::optional<std::string> actual;  ///< absent: it has none, or they could not be read
+  std::string problem;                ///< why they are not as wanted; empty if they are
+  std::string unread;                 ///< why they could not be read; empty if they could
+
+  bool drifted() const { return wanted && actual != wanted; }
+  std::string name() const {
+    return "block I/O limit of disk " + disk + " (" + wanted.value_or("") + ") of its cgroup";
+  }
+};
+
 /// The RDT class that a vCPU's thread is to have.
 struct RdtVcpu {
   policy::ThreadKey key;
@@ -97,7 +111,8 @@ struct ClassView {
   std::vector<policy::plan::RequestedClass> requests;
   std::vector<NiceView> nice;  ///< of the vCPUs; empty where no class is or was asked for
   IoWeightView io_weight;
-  std::vector<RdtVcpu> rdt;  ///< of the vCPUs that have one; what comes of it: line/rdt.hpp
+  std::vector<IoMaxView> io_max;  ///< of the disks that a class names
+  std::vector<RdtVcpu> rdt;       ///< of the vCPUs that have one; what comes of it: line/rdt.hpp
 };
 
 /// Of a pod whose grade is quiet or realtime, or that requests a grade which it does not get.

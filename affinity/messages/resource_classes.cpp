@@ -18,7 +18,7 @@ Words words_of(ClassKind kind) {
     case ClassKind::kScheduling:
       return {"nice", "its vCPUs also run containers with another nice value, or none"};
     case ClassKind::kBlockIo:
-      return {"io_weight", "other containers of its sandbox have another weight, or none"};
+      return {"io_weight or io_max", "other containers of its sandbox have other values, or none"};
     case ClassKind::kRdt:
       break;
   }

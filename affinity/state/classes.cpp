@@ -5,6 +5,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
+#include "policy/facts/io_limits.hpp"
+
 namespace ka::state {
 namespace {
 
@@ -12,9 +14,10 @@ namespace json = boost::json;
 
 constexpr int kMost = 10000;  ///< the highest weight; nice values are smaller
 
-json::array to_json(const std::set<int>& values) {
+template <typename Value>
+json::array to_json(const std::set<Value>& values) {
   json::array array;
-  for (const int value : values) array.emplace_back(value);
+  for (const Value& value : values) array.emplace_back(value);
   return array;
 }
 
@@ -60,6 +63,41 @@ SavedIoWeight read_weight(const json::value& value, base::InputError& input_erro
   return weight;
 }
 
+/// It was written by us, in the kernel's form.
+void check_limits(base::Fields& fields, std::string_view name, const std::string& disk,
+                  const std::string& limits) {
+  const auto parsed = policy::parse_io_limits(disk + ' ' + limits, '\n');
+  if (parsed != policy::IoLimits{{disk, limits}}) fields.reject(name, "are not limits of a disk");
+}
+
+SavedIoMax read_io_max(const json::value& value, const std::string& path,
+                       base::InputError& input_error) {
+  SavedIoMax saved;
+  std::vector<std::string> ours;
+  base::Fields fields(value, path, input_error);
+  fields.require({"directory", "disk", "theirs", "ours"});
+  fields.read("directory", saved.directory);
+  fields.read("disk", saved.disk);
+  fields.read("theirs", saved.theirs);
+  fields.read("ours", ours);
+  check_limits(fields, "theirs", saved.disk, saved.theirs);
+  for (const std::string& limits : ours) check_limits(fields, "ours", saved.disk, limits);
+  saved.ours = {ours.begin(), ours.end()};
+  fields.finish();
+  return saved;
+}
+
+json::array io_max_to_json(const std::vector<SavedIoMax>& all) {
+  json::array array;
+  for (const SavedIoMax& one : all) {
+    array.push_back({{"directory", one.directory},
+                     {"disk", one.disk},
+                     {"theirs", one.theirs},
+                     {"ours", to_json(one.ours)}});
+  }
+  return array;
+}
+
 }  // namespace
 
 json::object to_json(const SavedClasses& classes) {
@@ -77,6 +115,7 @@ json::object to_json(const SavedClasses& classes) {
                                        {"theirs", classes.io_weight->theirs},
                                        {"ours", to_json(classes.io_weight->ours)}};
   }
+  if (!classes.io_max.empty()) object["io_max"] = io_max_to_json(classes.io_max);
   return object;
 }
 
@@ -89,6 +128,9 @@ SavedClasses read_classes(const json::value& value, base::InputError& input_erro
   if (const json::value* weight = fields.find("io_weight")) {
     classes.io_weight = read_weight(*weight, input_error);
   }
+  fields.each("io_max", [&](const json::value& element, const std::string& path) {
+    classes.io_max.push_back(read_io_max(element, path, input_error));
+  });
   fields.finish();
   return classes;
 }

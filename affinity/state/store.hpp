@@ -79,12 +79,22 @@ struct SavedIoWeight {
   bool operator==(const SavedIoWeight&) const = default;
 };
 
+/// The same of its limits for one disk (policy::IoLimits).
+struct SavedIoMax {
+  std::string directory, disk;
+  std::string theirs;
+  std::set<std::string> ours;
+
+  bool operator==(const SavedIoMax&) const = default;
+};
+
 /// What resource classes came to.
 struct SavedClasses {
   std::vector<SavedNice> nices;  ///< by thread
   std::optional<SavedIoWeight> io_weight;
+  std::vector<SavedIoMax> io_max = {};  ///< by disk
 
-  bool empty() const { return nices.empty() && !io_weight; }
+  bool empty() const { return nices.empty() && !io_weight && io_max.empty(); }
   bool operator==(const SavedClasses&) const = default;
 };
 

@@ -19,7 +19,7 @@ namespace ka::policy {
 /// different names.
 enum class ClassKind {
   kScheduling,  ///< nice of its vCPUs' threads
-  kBlockIo,     ///< weight of the sandbox's block I/O
+  kBlockIo,     ///< weight and limits of the sandbox's block I/O
   kRdt,         ///< caches and memory bandwidth of its vCPUs' threads
 };
 

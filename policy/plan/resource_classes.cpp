@@ -20,8 +20,15 @@ struct Share {
 std::optional<int> nice_of(const std::string& /*name*/, const ResourceClass& given) {
   return given.nice;
 }
-std::optional<int> weight_of(const std::string& /*name*/, const ResourceClass& given) {
-  return given.io_weight;
+struct BlockIo {
+  std::optional<int> weight;
+  IoLimits limits;
+
+  bool operator==(const BlockIo&) const = default;
+};
+std::optional<BlockIo> block_io_of(const std::string& /*name*/, const ResourceClass& given) {
+  if (!given.io_weight && given.io_max.empty()) return std::nullopt;
+  return BlockIo{given.io_weight, given.io_max};
 }
 /// A class is one group of the kernel's: those who agree have it by name.
 std::optional<std::string> rdt_of(const std::string& name, const ResourceClass& given) {
@@ -123,12 +130,12 @@ std::map<int, Value> values_of_vcpus(const SandboxPlan& plan, Kind<Value>& kind)
   return values;
 }
 
-std::optional<int> weight_of_sandbox(Kind<int>& block_io) {
-  const auto weight = block_io.agreed([](const Share<int>&) { return true; });
-  for (const Share<int>& share : block_io.shares()) {
-    if (!weight) block_io.refuse(share.container->id, ClassRefusal::kShared);
+BlockIo block_io_of_sandbox(Kind<BlockIo>& block_io) {
+  const auto agreed = block_io.agreed([](const Share<BlockIo>&) { return true; });
+  for (const Share<BlockIo>& share : block_io.shares()) {
+    if (!agreed) block_io.refuse(share.container->id, ClassRefusal::kShared);
   }
-  return weight;
+  return agreed.value_or(BlockIo{});
 }
 
 }  // namespace
@@ -152,7 +159,7 @@ ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts
                        const std::string& own_rdt) {
   if (annotations.empty() && own_rdt.empty()) return {};
   Kind<int> scheduling(ClassKind::kScheduling, classes, nice_of);
-  Kind<int> block_io(ClassKind::kBlockIo, classes, weight_of);
+  Kind<BlockIo> block_io(ClassKind::kBlockIo, classes, block_io_of);
   Kind<std::string> rdt(ClassKind::kRdt, classes, rdt_of, own_rdt);
   for (const ContainerFacts& container : containers) {
     if (container.exited) continue;
@@ -160,8 +167,10 @@ ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts
     block_io.add(container, {}, annotations);
     rdt.add(container, vcpus_of(plan, container.id), annotations);
   }
+  BlockIo agreed = block_io_of_sandbox(block_io);
   ClassPlan result{.nice = values_of_vcpus(plan, scheduling),
-                   .io_weight = weight_of_sandbox(block_io),
+                   .io_weight = agreed.weight,
+                   .io_max = std::move(agreed.limits),
                    .rdt = values_of_vcpus(plan, rdt),
                    .requests = {}};
   scheduling.move_to(result.requests);

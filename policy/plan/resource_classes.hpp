@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/facts/io_limits.hpp"
 #include "policy/facts/rdt.hpp"
 #include "policy/facts/resource_class.hpp"
 #include "policy/facts/sandbox.hpp"
@@ -21,6 +22,7 @@ namespace ka::policy::plan {
 struct ResourceClass {
   std::optional<int> nice;       ///< -20 to 19
   std::optional<int> io_weight;  ///< 1 to 10000; 100 is the kernel's default
+  IoLimits io_max = {};          ///< empty: none are set
   RdtShares rdt = {};
 
   bool operator==(const ResourceClass&) const = default;
@@ -60,6 +62,7 @@ struct RequestedClass {
 struct ClassPlan {
   std::map<int, int> nice;               ///< by vCPU index; others are left alone
   std::optional<int> io_weight;          ///< of the sandbox's cgroup; absent: left alone
+  IoLimits io_max = {};                  ///< the same; disks that are not named are left alone
   std::map<int, std::string> rdt = {};   ///< names of classes by vCPU index; others are left alone
   std::vector<RequestedClass> requests;  ///< by container and kind
 
@@ -67,7 +70,7 @@ struct ClassPlan {
 };
 
 /// A vCPU gets the nice value and the RDT class on which all containers that run on it agree, and
-/// the sandbox's cgroup, which does the I/O of all, the weight on which all agree: a container is
+/// the sandbox's cgroup, which does the I/O of all, what of it all agree on: a container is
 /// given nothing at another one's cost. Containers that have exited have no say. `own_rdt`: the
 /// class of exclusive containers that request none; empty: none.
 ClassPlan plan_classes(const SandboxPlan& plan, const std::vector<ContainerFacts>& containers,

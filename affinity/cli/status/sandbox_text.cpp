@@ -185,13 +185,14 @@ std::string partition_line(const json::value& sandbox) {
 }
 
 std::string value_text(const json::value& value) {
-  const json::value& actual = base::member(value, "actual");
+  const auto shown = [&value](std::string_view name) {
+    const json::value& one = base::member(value, name);
+    if (one.is_number()) return std::to_string(number_of(value, name));
+    return one.is_string() ? text_of(value, name) : std::string("unknown");
+  };
   const std::string problem = text_of(value, "problem");
-  std::string text = std::to_string(number_of(value, "wanted"));
-  if (flag_of(value, "drift")) {
-    text += " NOT set, it is " +
-            (actual.is_number() ? std::to_string(number_of(value, "actual")) : "unknown");
-  }
+  std::string text = shown("wanted");
+  if (flag_of(value, "drift")) text += " NOT set, it is " + shown("actual");
   return text + (problem.empty() ? "\n" : ": " + problem + '\n');
 }
 
@@ -220,6 +221,9 @@ std::string class_lines(const json::value& sandbox) {
   const json::value& weight = base::member(classes, "io_weight");
   if (base::member(weight, "wanted").is_number())
     text += "  block I/O weight: " + value_text(weight);
+  for (const json::value& limits : array_of(classes, "io_max")) {
+    text += fmt::format("  block I/O of disk {}: {}", text_of(limits, "disk"), value_text(limits));
+  }
   for (const json::value& rdt : array_of(classes, "rdt")) text += rdt_line(rdt);
   return text;
 }
@@ -272,6 +276,7 @@ long long count_unset(const json::value& sandbox) {
   const auto is_unset = [](const json::value& value) { return flag_of(value, "drift"); };
   return std::ranges::count_if(array_of(classes, "nice"), is_unset) +
          std::ranges::count_if(array_of(classes, "rdt"), is_unset) +
+         std::ranges::count_if(array_of(classes, "io_max"), is_unset) +
          (is_unset(base::member(classes, "io_weight")) ? 1 : 0);
 }
 

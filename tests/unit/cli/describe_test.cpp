@@ -68,15 +68,19 @@ TEST_CASE("status names resource classes, and what they come to", "[cli]") {
             {"vcpu":1,"wanted":-5,"actual":-5,"drift":false},
             {"vcpu":2,"wanted":-5,"actual":3,"drift":true,"problem":"EACCES"}],
     "io_weight":{"wanted":300,"actual":null,"drift":true},
+    "io_max":[{"disk":"8:0","wanted":"rbps=1","actual":"rbps=max","drift":true,"problem":"no disk"},
+              {"disk":"8:16","wanted":"wbps=2","actual":"wbps=2","drift":false}],
     "rdt":[{"vcpu":1,"wanted":"gold","drift":false},
            {"vcpu":2,"wanted":"gold","drift":true,"problem":"resctrl is not mounted"}]}})");
   const std::string text = cli::describe_sandbox(sandbox);
-  CHECK(text.find("VMM 100, 3 class values NOT set\n") != std::string::npos);
+  CHECK(text.find("VMM 100, 4 class values NOT set\n") != std::string::npos);
   CHECK(text.find("  class: container c1 has scheduling-class gold\n"
                   "  class: container c1 does NOT have blockioclass gold: why\n"
                   "  vCPU 1: nice -5\n"
                   "  vCPU 2: nice -5 NOT set, it is 3: EACCES\n"
                   "  block I/O weight: 300 NOT set, it is unknown\n"
+                  "  block I/O of disk 8:0: rbps=1 NOT set, it is rbps=max: no disk\n"
+                  "  block I/O of disk 8:16: wbps=2\n"
                   "  vCPU 1: rdtclass gold\n"
                   "  vCPU 2: rdtclass gold NOT set: resctrl is not mounted\n") !=
         std::string::npos);

@@ -48,15 +48,31 @@ TEST_CASE("shares of caches and bandwidth are read, and mark a class that has so
   CHECK(wrong("[affinity.classes.gold]\nmba = 50\n").starts_with("2:7: "));
 }
 
+TEST_CASE("limits of block I/O are read, and mark a class that has some") {
+  const auto config =
+      load("[affinity.classes.slow]\nio_max = \"8:0 wbps=5000 riops=7, 8:16 rbps=max\"\n");
+  REQUIRE(config);
+  CHECK(config->classes.by_name.at("slow").io_max ==
+        policy::IoLimits{{"8:0", "rbps=max wbps=5000 riops=7 wiops=max"},
+                         {"8:16", "rbps=max wbps=max riops=max wiops=max"}});
+  for (const char* wrong_limits :
+       {"\"\"", "\"8:0\"", "\"/dev/sda wbps=1\"", "5", "[\"8:0 wbps=1\"]"}) {
+    CAPTURE(wrong_limits);
+    CHECK(wrong(std::string("[affinity.classes.slow]\nio_max = ") + wrong_limits + '\n')
+              .starts_with("2:10: affinity.classes.slow.io_max: must be disks with limits"));
+  }
+}
+
 TEST_CASE("an error in a class has its place") {
   CHECK(wrong("[affinity.classes.gold]\nnice = 20\n") ==
         "2:8: affinity.classes.gold.nice: must be a whole number from -20 to 19");
   CHECK(wrong("[affinity.classes.gold]\nio_weight = 0\n").ends_with("from 1 to 10000"));
   CHECK(wrong("[affinity.classes.gold]\nnice = \"5\"\n").starts_with("2:8: "));
   CHECK(wrong("[affinity.classes.gold]\nnicee = 5\n") ==
-        "2:1: affinity.classes.gold.nicee: unknown key; a class has nice, io_weight, l3, l2, mba");
+        "2:1: affinity.classes.gold.nicee: unknown key; a class has nice, io_weight, io_max, l3, "
+        "l2, mba");
   CHECK(wrong("[affinity.classes.gold]\n")
-            .ends_with("a class has at least one of nice, io_weight, l3, l2, mba"));
+            .ends_with("a class has at least one of nice, io_weight, io_max, l3, l2, mba"));
   CHECK(wrong("[affinity.classes.\"a b\"]\nnice = 5\n").find("is not a class name") !=
         std::string::npos);
   CHECK(wrong("[affinity]\nclasses = 3\n").ends_with("must be tables [affinity.classes.NAME]"));

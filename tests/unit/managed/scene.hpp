@@ -26,6 +26,10 @@ class NoWriter final : public host::CpusetWriter {
     return {};
   }
   base::Result<void> write_io_weight(const std::filesystem::path&, int) override { return {}; }
+  base::Result<void> write_io_max(const std::filesystem::path&, const std::string&,
+                                  const std::string&) override {
+    return {};
+  }
 };
 
 inline nri::Described container(const std::string& id, int cpus) {

@@ -97,6 +97,22 @@ TEST_CASE("a sandbox gets the weight on which all its containers agree") {
   CHECK(planned(facts, {{of(kBlockIo, "a"), "fast"}}).io_weight == 500);
 }
 
+TEST_CASE("limits of block I/O are part of what all containers agree on") {
+  const auto facts = sandbox(3, {owner("a", "2-3"), shared("b", "0-1")});
+  ResourceClasses limited = classes();
+  limited.by_name["fast"].io_max = {{"8:0", "rbps=max wbps=1 riops=max wiops=max"}};
+  limited.by_name["slow"].io_max = limited.by_name["fast"].io_max;
+  const ClassPlan plan = planned(facts, {{kBlockIo, "fast"}}, limited);
+  CHECK(plan.io_max == limited.by_name["fast"].io_max);
+  CHECK(plan.io_weight == 500);
+  const ClassPlan alone = planned(facts, {{kBlockIo, "slow"}}, limited);
+  CHECK(alone.io_max == plan.io_max);
+  CHECK_FALSE(alone.io_weight);
+  const ClassPlan torn = planned(facts, {{kBlockIo, "fast"}, {of(kBlockIo, "a"), "slow"}}, limited);
+  CHECK(torn.io_max.empty());
+  CHECK(answers(torn) == "a:shared b:shared");
+}
+
 TEST_CASE("a class that cannot be had is refused with the reason") {
   const auto facts = sandbox(2, {owner("a", "2")});
   CHECK(answers(planned(facts, {{kScheduling, "gold"}})) == "a:unknown");

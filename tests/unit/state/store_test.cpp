@@ -57,6 +57,10 @@ Saved sample() {
   saved.pod.requested_grade = policy::GradeRequest::kQuiet;
   saved.classes.nices = {{{4711, 4712, 99}, -3, {-20, 0, 19}}};
   saved.classes.io_weight = {"/sys/fs/cgroup/pods/s1", 100, {1, 10000}};
+  saved.classes.io_max = {{"/sys/fs/cgroup/pods/s1",
+                           "8:0",
+                           "rbps=max wbps=max riops=max wiops=max",
+                           {"rbps=1 wbps=max riops=max wiops=2"}}};
   saved.guest.writes = {"vsock://3:1024", true, {{"c1", {1, 2}}}};
   saved.guest.plugged = {.from_boot = true, .groups = {{6, 7}, {5}}, .complete = true};
   return saved;
