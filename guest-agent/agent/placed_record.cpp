@@ -48,9 +48,9 @@ void PlacedRecord::save(const std::vector<PlacedCgroup>& placed) {
     if (one.directory.native().find('\n') == std::string::npos) text += line_of(one);
   }
   if (text == written_) return;
-  std::error_code none;
-  const bool is_done =
-      text.empty() ? std::filesystem::remove(file_, none) : replace_file(file_, text, kRecordMode);
+  std::error_code failed;
+  if (text.empty()) std::filesystem::remove(file_, failed);
+  const bool is_done = text.empty() ? !failed : replace_file(file_, text, kRecordMode);
   if (is_done) written_ = std::move(text);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,7 @@ class PlacedRecord {
 
  private:
   std::filesystem::path file_;
-  std::string written_;
+  std::optional<std::string> written_;  ///< nothing: not known, as after a start
 };
 
 }  // namespace ka::agent

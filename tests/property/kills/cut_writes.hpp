@@ -33,6 +33,10 @@ class CutTree final : public helper::CgroupTree {
                            const std::string& text) const override {
     return cut([&] { return tree_.write(cgroup, file, text); });
   }
+  base::Result<void> write_quota(const std::string& cgroup,
+                                 const std::string& text) const override {
+    return cut([&] { return tree_.write_quota(cgroup, text); });
+  }
   base::Result<bool> has(const std::string& cgroup) const override { return tree_.has(cgroup); }
   base::Result<void> make(const std::string& cgroup) const override {
     return cut([&] { return tree_.make(cgroup); });

@@ -162,9 +162,9 @@ TEST_CASE("killed at any write, the next helper puts all back") {
 TEST_CASE("killed at any write, the next helper brings all to what is still wanted") {
   for (const auto& [from, to] : kWays) {
     const std::string there = planned(from, to);
-    kill_everywhere(from, to, [&, to = to](Scene& scene) {
+    kill_everywhere(from, to, [&, last = to](Scene& scene) {
       scene.helper->check();
-      scene.request(to);
+      scene.request(last);
       CHECK(scene.helper->problems() == "");
       CHECK(difference(scene.node.text(), there) == "");
       CHECK(difference(there, scene.node.text()) == "");
@@ -178,9 +178,9 @@ TEST_CASE("killed at any write, and its successor too, the third helper puts all
   for (const auto& [from, to] : {kWays[0], kWays[1]}) {
     for (const int second : {0, 15, 30}) {
       CAPTURE(second);
-      kill_everywhere(from, to, [&, from = from](Scene& scene) {
+      kill_everywhere(from, to, [&, first = from](Scene& scene) {
         scene.node.scissors.set(second);
-        (void)scene.survives(from);
+        (void)scene.survives(first);
         scene.start();
         scene.request(Stage::kNothing);
         scene.check_as_before();
