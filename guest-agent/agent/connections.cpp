@@ -76,20 +76,42 @@ bool SerialLine::notify() {
   return flush(fd(), out_);
 }
 
-Connections::Connections(Loop& loop, Agent& agent, std::function<void()> on_request)
-    : loop_(loop), agent_(agent), on_request_(std::move(on_request)) {}
+Connections::Connections(Loop& loop, Agent& agent, std::function<void()> on_request,
+                         std::function<void(Open)> retry)
+    : loop_(loop), agent_(agent), on_request_(std::move(on_request)), retry_(std::move(retry)) {}
 
 base::Result<void> Connections::listen(base::Result<base::Fd> listener) {
   if (!listener) return unexpected(listener.error());
-  const int fd = listener->get();
-  auto done = loop_.add(fd, EPOLLIN, [this, fd](std::uint32_t) { accept(fd); });
+  auto done = watch(listener->get());
   if (done) listeners_.push_back(*std::move(listener));
   return done;
 }
 
-void Connections::accept(int listener) {
-  base::Fd fd = accept_host(listener);
-  if (!fd) return;
+base::Result<void> Connections::watch(int listener) {
+  return loop_.add(listener, EPOLLIN, [this, listener](std::uint32_t) { on_listener(listener); });
+}
+
+/// The host may still wait: its listener would be ready at once again, for ever. The first attempt
+/// of what is tried again is the one that has failed, so that it is said.
+void Connections::on_listener(int listener) {
+  auto done = accept(listener);
+  if (done) return;
+  loop_.remove(listener);
+  retry_([this, listener, failed = std::optional(std::move(done))]() mutable {
+    if (failed) return *std::exchange(failed, std::nullopt);
+    auto again = accept(listener);
+    return again ? watch(listener) : again;
+  });
+}
+
+base::Result<void> Connections::accept(int listener) {
+  auto fd = accept_host(listener);
+  if (!fd) return unexpected(fd.error());
+  if (*fd) admit(*std::move(fd));
+  return {};
+}
+
+void Connections::admit(base::Fd fd) {
   if (connections_.size() >= kMost) make_room();
   const int number = fd.get();
   if (!loop_.add(number, EPOLLIN,

@@ -62,8 +62,12 @@ class Connections {
   /// hello where there are any: an idle peer cannot keep the host out.
   static constexpr std::size_t kMost = 8;
 
-  /// All must outlive it. `on_request` runs after each request of a host.
-  Connections(Loop& loop, Agent& agent, std::function<void()> on_request);
+  using Open = std::function<base::Result<void>()>;
+
+  /// All must outlive it. `on_request` runs after each request of a host; `retry` runs what it is
+  /// given until that is done: a listener that can accept nobody is not watched meanwhile.
+  Connections(Loop& loop, Agent& agent, std::function<void()> on_request,
+              std::function<void(Open)> retry);
 
   /// Accepts hosts there. Not done: epoll refused it.
   base::Result<void> listen(base::Result<base::Fd> listener);
@@ -73,7 +77,10 @@ class Connections {
   void notify();
 
  private:
-  void accept(int listener);
+  base::Result<void> watch(int listener);
+  void on_listener(int listener);
+  base::Result<void> accept(int listener);
+  void admit(base::Fd fd);
   void make_room();
   void on_event(int fd, std::uint32_t events);
   void on_serial();
@@ -82,6 +89,7 @@ class Connections {
   Loop& loop_;
   Agent& agent_;
   std::function<void()> on_request_;
+  std::function<void(Open)> retry_;
   std::list<base::Fd> listeners_;
   std::map<int, Connection> connections_;
   std::list<int> by_silence_;  ///< all of them, the one that was silent for longest first

@@ -35,7 +35,9 @@ class Program {
   explicit Program(const Options& options)
       : options_(options),
         agent_(options_.roots, calls_),
-        connections_(loop_, agent_, [this] { finish_turn(); }),
+        connections_(
+            loop_, agent_, [this] { finish_turn(); },
+            [this](Connections::Open open) { retry(std::move(open)); }),
         timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
 
   int run() {
@@ -59,6 +61,11 @@ class Program {
     openings_.add([this] { return watch_uevents(); });
     openings_.add([this] { return watch_cgroups(); });
     connections_.use_serial(open_serial(options_.roots, options_.serial_port));
+  }
+
+  void retry(Connections::Open open) {
+    openings_.add(std::move(open));
+    finish_turn();
   }
 
   base::Result<void> watch_uevents() {

@@ -31,7 +31,11 @@ constexpr int kWaiting = 16;  ///< backlog: connections not yet accepted
 constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 constexpr int kUeventBuffer = 1 << 20;
 
-bool comes_from_host(int fd, const sockaddr_storage& peer) {
+base::Error not_now(int number, const char* what) {
+  return {ErrorCode::kTransient, base::system_error(number, what).message};
+}
+
+Result<bool> comes_from_host(int fd, const sockaddr_storage& peer) {
   if (peer.ss_family == AF_VSOCK) {
     sockaddr_vm address{};
     std::memcpy(&address, &peer, sizeof address);
@@ -39,8 +43,10 @@ bool comes_from_host(int fd, const sockaddr_storage& peer) {
   }
   ucred who{};
   socklen_t size = sizeof who;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
-         (who.uid == 0 || who.uid == ::geteuid());
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+    return unexpected(not_now(errno, "cannot identify the peer"));
+  }
+  return who.uid == 0 || who.uid == ::geteuid();
 }
 
 /// Without the module, or a filter of address families: socket(2).
@@ -80,12 +86,17 @@ Result<Fd> listen_unix(const std::filesystem::path& path) {
   return base::listen_unix(path);
 }
 
-Fd accept_host(int listener) {
+Result<Fd> accept_host(int listener) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   Fd fd(::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, kFlags));
-  if (!fd || !comes_from_host(fd.get(), peer)) return {};
-  return fd;
+  if (fd) {
+    const auto admitted = comes_from_host(fd.get(), peer);
+    if (!admitted) return unexpected(admitted.error());
+    return *admitted ? std::move(fd) : Fd();
+  }
+  if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return Fd();
+  return unexpected(not_now(errno, "cannot accept a connection"));
 }
 
 Fd open_serial(const Roots& roots, const std::string& name) {

@@ -18,8 +18,8 @@ base::Result<base::Fd> listen_vsock(std::uint32_t port);
 /// another program listens there.
 base::Result<base::Fd> listen_unix(const std::filesystem::path& path);
 /// The next connection; empty when there is none, or when it comes from elsewhere than the host
-/// (CID 2) or this guest's root.
-base::Fd accept_host(int listener);
+/// (CID 2) or this guest's root. kTransient: none can be accepted now.
+base::Result<base::Fd> accept_host(int listener);
 
 /// Opens the virtio-serial port of that name; empty where the guest does not have it.
 base::Fd open_serial(const Roots& roots, const std::string& name);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guest-agent/agent/connections.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <vector>
 
 #include "base/unix_socket.hpp"
 #include "guest-agent/protocol/messages.hpp"
@@ -15,7 +18,10 @@ using namespace ka;
 namespace {
 
 struct Bench {
-  Bench() : connections(loop, agent, [] {}) {
+  Bench()
+      : connections(
+            loop, agent, [] {},
+            [this](agent::Connections::Open open) { left.push_back(std::move(open)); }) {
     scene.cpus({0, 1, 2, 3});
     auto listener = base::listen_unix(path());
     REQUIRE(listener);
@@ -55,10 +61,36 @@ struct Bench {
   tests::GuestScene scene;
   agent::Agent agent{scene.roots(), scene.threads};
   agent::Loop loop;
+  std::vector<agent::Connections::Open> left;  ///< to be tried again
   agent::Connections connections;
 };
 
 }  // namespace
+
+TEST_CASE("a listener that can accept nobody is left alone until it can") {
+  Bench bench;
+  const auto host = base::connect_unix(bench.path(), SOCK_NONBLOCK);
+  REQUIRE(host);
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const int next = ::fcntl(host->get(), F_DUPFD_CLOEXEC, 0);
+  REQUIRE(::close(next) == 0);
+  const rlimit none_left{static_cast<rlim_t>(next), limit.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none_left) == 0);
+  bench.turn();
+  const std::size_t left = bench.left.size();
+  const auto first = left == 1 ? bench.left.front()() : base::Result<void>();
+  const auto again = left == 1 ? bench.left.front()() : base::Result<void>();
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(left == 1);
+  for (const auto& tried : {first, again}) {
+    REQUIRE_FALSE(tried);
+    CHECK(tried.error().message == "cannot accept a connection: Too many open files");
+  }
+  CHECK_FALSE(bench.greet(*host, 1));
+  REQUIRE(bench.left.front()());
+  CHECK(bench.greet(*host, 3));
+}
 
 TEST_CASE("idle clients do not keep the host out") {
   Bench bench;
