@@ -107,8 +107,8 @@ class Program {
 
   void watch_meter() {
     const int fd = agent_.meter().fd();
-    if (fd < 0 || std::exchange(metering_, true)) return;
-    loop_.add(fd, EPOLLIN, [this](std::uint32_t) { on_measured(); });
+    if (fd < 0 || metering_) return;
+    metering_ = loop_.add(fd, EPOLLIN, [this](std::uint32_t) { on_measured(); }).has_value();
   }
 
   void on_timer() {
