@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
+#include <cerrno>
 #include <utility>
 
 #include "base/pidfd.hpp"
@@ -37,10 +38,14 @@ void VmmExits::watch_only(const std::vector<ThreadKey>& vmms) {
 }
 
 /// A pidfd stays with its process, which is the VMM if it still has the number once the pidfd is
-/// open. One that has ended is found by the next check.
+/// open.
 void VmmExits::watch_one(const ThreadKey& vmm) {
   base::Fd process = base::open_pidfd(vmm.pid);
-  if (!process || !threads_.check_identity(vmm)) return;
+  const bool has_number = process || errno != ESRCH;
+  const auto same = threads_.check_identity(vmm);
+  const bool ended = !has_number || (!same && same.error().code == base::ErrorCode::kGone);
+  if (ended) return ended_(vmm);
+  if (!process || !same) return;
   Descriptor& descriptor = watched_.emplace(vmm, Descriptor(io_, process.release())).first->second;
   descriptor.async_wait(Descriptor::wait_read, [this, vmm](const boost::system::error_code& error) {
     if (!error) handle_exit(vmm);

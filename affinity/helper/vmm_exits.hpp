@@ -26,8 +26,8 @@ class VmmExits {
   VmmExits& operator=(const VmmExits&) = delete;
   ~VmmExits();
 
-  /// Watches these VMMs, and no others. What cannot be watched now is tried again with the next
-  /// call.
+  /// Watches these VMMs, and no others. One that has ended already is reported, too; what cannot
+  /// be watched now is tried again with the next call.
   void watch(std::vector<policy::ThreadKey> vmms);
 
  private:

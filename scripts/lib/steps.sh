@@ -13,15 +13,17 @@ step() {
 # How many lab scenarios of one run may be lost to emulation and begin again (tests/lab/nodelab/machine.py).
 lost_at_most=2
 
-# ctest in $1, further options behind. What was skipped, and which scenarios were lost to emulation, is explained
-# before ctest's own closing lines, which stay the last thing that is printed. No test is repeated.
+# ctest in $1, further options behind. What failed (in full: -Q prints nothing of it), what was skipped, and which
+# scenarios were lost to emulation, is explained before ctest's own closing lines, which stay the last thing that is
+# printed. No test is repeated.
 run_ctest() {
   local tree=$1 status=0 closing lost
   closing=$(mktemp)
-  ctest --test-dir "$tree" --output-on-failure --no-tests=error "${@:2}" |
+  ctest --test-dir "$tree" --no-tests=error "${@:2}" |
     awk -v closing="$closing" '/% tests passed, / {last = 1} {if (last) print > closing; else {print; fflush()}}' ||
     status=$?
   local log=$tree/Testing/Temporary/LastTest.log
+  [ "$status" -eq 0 ] || failures "$log"
   grep -hE '^(SKIPPED|skipped): ' "$log" | sort -u || true
   lost=$(grep -c ': lost to emulation: ' "$log" || true)
   [ "${lost:-0}" -eq 0 ] || {
@@ -32,4 +34,12 @@ run_ctest() {
   cat "$closing"
   rm -f "$closing"
   return "$status"
+}
+
+# Of ctest's log $1: the output of each test that failed, then their names.
+failures() {
+  awk '/^[0-9]+\/[0-9]+ Testing: / {output = ""; name = $3}
+       {output = output $0 "\n"}
+       /^Test Failed\.$/ {printf "%s", output; names = names "\n  " name}
+       END {print "failed:" names}' "$1"
 }

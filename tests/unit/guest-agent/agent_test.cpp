@@ -393,7 +393,7 @@ TEST_CASE(
   GuestScene scene;
   scene.cpus({0, 1, 2, 3});
   scene.cgroup(kId);
-  constexpr int kFirst = 20, kLast = 60;
+  constexpr int kFirst = 5'000'020, kLast = 5'000'060;  // no process of this test's can have them
   for (int pid = kFirst; pid <= kLast; ++pid) {
     const std::string base = "proc/" + std::to_string(pid);
     scene.files.write(base + "/comm", "kworker\n");

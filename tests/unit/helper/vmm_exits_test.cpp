@@ -64,27 +64,31 @@ struct Ended {
 
 TEST_CASE("the end of a VMM is reported once, and of those that are watched alone") {
   Ended ended;
-  Sleeper one, two, other;
-  const ThreadKey first = one.key(), second = two.key();
+  Sleeper one, two, other, past;
+  const ThreadKey first = one.key(), second = two.key(), gone = past.key();
+  past.end();
   VmmExits exits(VmmThreads("/proc"), ended.callback());
-  exits.watch({first, second});
+  exits.watch({first, second, gone});
+  REQUIRE(ended.within(10s, 1));
   exits.watch({first, second});
   other.end();
   one.end();
-  REQUIRE(ended.within(10s, 1));
-  CHECK(ended.vmms.front() == first);
+  REQUIRE(ended.within(10s, 2));
+  CHECK(ended.vmms == std::vector{gone, first});
   exits.watch({});
   two.end();
-  CHECK_FALSE(ended.within(200ms, 2));
+  CHECK_FALSE(ended.within(200ms, 3));
 }
 
-TEST_CASE("another process with the number of a VMM is not watched") {
+TEST_CASE("a VMM that ended before it is watched is reported") {
   Ended ended;
-  Sleeper one;
-  ThreadKey wrong = one.key();
-  wrong.start_time += 1;
-  VmmExits exits(VmmThreads("/proc"), ended.callback());
-  exits.watch({wrong});
+  Sleeper one, two;
+  const ThreadKey gone = one.key();
   one.end();
-  CHECK_FALSE(ended.within(200ms, 1));
+  ThreadKey replaced = two.key();  // another process has its number
+  replaced.start_time -= 1;
+  VmmExits exits(VmmThreads("/proc"), ended.callback());
+  exits.watch({gone, replaced});
+  REQUIRE(ended.within(10s, 2));
+  CHECK(ended.vmms == std::vector{gone, replaced});
 }
