@@ -2,6 +2,7 @@
 #include "affinity/line/pass.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -47,7 +48,7 @@ Pass::Pass(Node& node, Extent extent)
 void Pass::run(Affected sandboxes) {
   check_unsettled(node_, stats_);
   for (int pass = 0; pass < kMaxPasses && !sandboxes.empty(); ++pass) {
-    sandboxes = observe(std::move(sandboxes));
+    narrow_unseen(observe(sandboxes));
     for (Sandbox* sandbox : sandboxes) plan(node_, *sandbox);
     outcome_.planned += static_cast<int>(sandboxes.size());
     sandboxes = extent_ == Extent::kAll ? apply_all(sandboxes) : apply_to(sandboxes);
@@ -56,7 +57,10 @@ void Pass::run(Affected sandboxes) {
 }
 
 void Pass::narrow(Sandbox& sandbox) {
-  if (!narrows(sandbox) || !observe_one(sandbox)) return;
+  if (!narrows(sandbox)) return;
+  Affected seen{&sandbox};
+  narrow_unseen(observe(seen));
+  if (seen.empty()) return;
   plan(node_, sandbox);
   ++outcome_.planned;
   apply_to({&sandbox});
@@ -72,9 +76,14 @@ bool Pass::narrows(Sandbox& sandbox) {
 
 // --- observe
 
-Affected Pass::observe(Affected sandboxes) {
-  std::erase_if(sandboxes, [&](Sandbox* sandbox) { return !observe_one(*sandbox); });
-  return sandboxes;
+Affected Pass::observe(Affected& sandboxes) {
+  Affected unseen;
+  std::erase_if(sandboxes, [&](Sandbox* sandbox) {
+    if (observe_one(*sandbox)) return false;
+    if (!ended_.contains(sandbox->id())) unseen.push_back(sandbox);
+    return true;
+  });
+  return unseen;
 }
 
 bool Pass::observe_one(Sandbox& sandbox) {
@@ -130,6 +139,14 @@ void record_trespass(Node& node, const Sandbox& sandbox) {
 
 // --- apply
 
+/// Another pod's CPUs are not for a thread that was there before it could not be listed.
+void Pass::narrow_unseen(const Affected& sandboxes) {
+  for (Sandbox* sandbox : sandboxes) {
+    if (sandbox->plan() != nullptr) plan(node_, *sandbox);
+  }
+  write_masks(sandboxes);
+}
+
 /// Between a cgroup's two writes its threads find their places. A cgroup that was narrowed is
 /// observed once more: the kernel may have forgotten what its threads had.
 Affected Pass::apply_all(const Affected& sandboxes) {
@@ -145,7 +162,16 @@ Affected Pass::apply_all(const Affected& sandboxes) {
 /// Makes the writes that bring the sandboxes to their plans, threads first; those in which
 /// something changed meanwhile come back.
 Affected Pass::apply_to(const Affected& sandboxes) {
-  std::vector<policy::plan::ThreadPlacement> placements;
+  Affected again = write_masks(sandboxes);
+  for (Sandbox* sandbox : sandboxes) {
+    place_interrupts(*sandbox);
+    place_classes(*sandbox);
+  }
+  return again;
+}
+
+Affected Pass::write_masks(const Affected& sandboxes) {
+  Placements placements;
   std::map<policy::ThreadKey, Sandbox*> owner;
   for (Sandbox* sandbox : sandboxes) {
     auto to_write = placements_to_write(*sandbox);
@@ -165,23 +191,42 @@ Affected Pass::apply_to(const Affected& sandboxes) {
     if (result.unsettled) node_.unsettled[result.key] = {sandbox.id(), writes[i]};
     if (result.status == WriteResult::Status::kRetry) again.insert(&sandbox);
   }
-  for (Sandbox* sandbox : sandboxes) {
-    place_interrupts(*sandbox);
-    place_classes(*sandbox);
-  }
   return {again.begin(), again.end()};
 }
 
-std::vector<policy::plan::ThreadPlacement> Pass::placements_to_write(const Sandbox& sandbox) const {
+Pass::Placements Pass::placements_to_write(const Sandbox& sandbox) {
   const bool give_back = node_.is_given_back(sandbox);
   if (give_back ? sandbox.left_alone() : node_.options.observe) return {};
-  auto placements = give_back ? sandbox.placements_of_originals() : sandbox.placements();
+  if (give_back) return within(extent_, sandbox, sandbox.placements_of_originals());
+  Placements placements = within(extent_, sandbox, sandbox.placements());
+  std::ranges::move(within(Extent::kNarrow, sandbox, placements_of_unseen(sandbox)),
+                    std::back_inserter(placements));
+  return placements;
+}
+
+/// What an extent leaves of placements.
+Pass::Placements Pass::within(Extent extent, const Sandbox& sandbox, Placements placements) const {
   const policy::CpuSet foreign = node_.foreign_to(sandbox);
   for (auto& placement : placements) {
     placement.trespassing = placement.actual.intersects(foreign);
   }
   if (!node_.registry.gate().may_widen()) return policy::plan::shrunk(std::move(placements));
-  return extent_ == Extent::kNarrow ? policy::plan::narrowed(std::move(placements)) : placements;
+  return extent == Extent::kNarrow ? policy::plan::narrowed(std::move(placements)) : placements;
+}
+
+/// Of threads that were seen before and could not be at the last observation, those that are still
+/// the same and whose masks can be read now. What their cgroup allows is not known.
+Pass::Placements Pass::placements_of_unseen(const Sandbox& sandbox) {
+  Placements placements;
+  for (const ThreadView& thread : sandbox.threads()) {
+    if (thread.seen || !thread.managed) continue;
+    const policy::ThreadKey& key = thread.facts.key;
+    const auto stat = stats_.read(key.pid, key.tid);
+    if (!stat || stat->start_time != key.start_time) continue;
+    if (auto actual = node_.calls.get(key.tid))
+      placements.push_back({key, thread.wanted, std::move(*actual), {}});
+  }
+  return placements;
 }
 
 void Pass::record(Sandbox& sandbox, const WriteResult& result) {

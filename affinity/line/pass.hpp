@@ -39,16 +39,23 @@ class Pass {
   const Ids& ended() const { return ended_; }
 
  private:
-  Affected observe(Affected sandboxes);
+  using Placements = std::vector<policy::plan::ThreadPlacement>;
+
+  /// Leaves those that are there to be seen, and returns those that are not to be seen now.
+  Affected observe(Affected& sandboxes);
   bool observe_one(Sandbox& sandbox);
   base::Result<void> observe_fully(Sandbox& sandbox);
   void report_trouble(const Sandbox& sandbox, bool was_seen);
   bool narrows(Sandbox& sandbox);
 
   // Threads (pass.cpp).
+  void narrow_unseen(const Affected& sandboxes);
   Affected apply_all(const Affected& sandboxes);
   Affected apply_to(const Affected& sandboxes);
-  std::vector<policy::plan::ThreadPlacement> placements_to_write(const Sandbox& sandbox) const;
+  Affected write_masks(const Affected& sandboxes);
+  Placements placements_to_write(const Sandbox& sandbox);
+  Placements within(Extent extent, const Sandbox& sandbox, Placements placements) const;
+  Placements placements_of_unseen(const Sandbox& sandbox);
   void record(Sandbox& sandbox, const WriteResult& result);
 
   // Cgroups, interrupts and resource classes (pass_keepers.cpp).

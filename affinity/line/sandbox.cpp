@@ -363,7 +363,7 @@ void Sandbox::record(const WriteResult& result) {
   switch (result.status) {
     case WriteResult::Status::kDone:
       thread->actual = result.actual;
-      thread->problem.clear();
+      if (thread->seen) thread->problem.clear();
       break;
     case WriteResult::Status::kRetry:
       if (!result.actual.empty()) thread->actual = result.actual;

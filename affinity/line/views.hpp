@@ -30,7 +30,7 @@ struct ThreadView {
   /// False when the kernel refused for good (EPERM) or the plan leaves the thread alone.
   bool managed = true;
   /// False when it could not be read when it was last observed: `actual` is from before, and it is
-  /// not written to.
+  /// only narrowed, once its identity and mask can be read.
   bool seen = true;
   std::string problem;  ///< why it is not as planned; empty if it is
 

@@ -99,6 +99,37 @@ TEST_CASE("a sandbox that cannot be read keeps its last state, which is logged o
   CHECK(std::ranges::count(scene.notified, "seen") == 1);
 }
 
+TEST_CASE("threads of a sandbox that cannot be observed leave the CPUs that another pod gets") {
+  LineScene scene;
+  scene.boot_two(2);
+  REQUIRE(scene.container("a", "c", CpuSet::range(0, 3), false));
+  const auto restore = scene.node.make_unreadable("proc/100/cgroup");
+  SECTION("they are narrowed, and no more") {
+    REQUIRE(scene.container("b", "app", {3}, true));
+    CHECK(scene.cpus(110) == "0-2");
+    CHECK(scene.cpus(100) == "0-2");
+    CHECK_FALSE(scene.line().node().view("a")->threads.front().seen);
+    CHECK_FALSE(scene.line().node().view("a")->threads.front().problem.empty());
+    CHECK(scene.verifier().verify().verdict() == line::Verdict::kUnknown);
+    REQUIRE(scene.container("b", "app", {3}, false));
+    CHECK(scene.cpus(110) == "0-2");
+    restore();
+    scene.line().check_drift();
+    CHECK(scene.cpus(110) == "0-3");
+  }
+  SECTION("one whose mask was made smaller meanwhile stays so") {
+    scene.calls.own[110] = {1, 3};
+    REQUIRE(scene.container("b", "app", {3}, true));
+    CHECK(scene.cpus(110) == "1");
+  }
+  SECTION("one that cannot be told from another thread is not written to") {
+    const auto line = scene.node.make_unreadable("proc/100/task/110/stat");
+    REQUIRE(scene.container("b", "app", {3}, true));
+    CHECK(scene.cpus(110) == "0-3");
+    CHECK(scene.cpus(111) == "0-2");
+  }
+}
+
 TEST_CASE("ENOENT is not the end while the kernel knows the process") {
   LineScene scene;
   scene.boot_vm(100, 2);
