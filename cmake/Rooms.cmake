@@ -63,8 +63,11 @@ set(KA_EDGES_quotas base board documents helper_client http json line policy_fac
 set(KA_EDGES_quiet base board helper_client host http json line messages policy_facts policy_plan)
 set(KA_EDGES_rdt base board documents helper_client http json line policy_facts)
 set(KA_EDGES_watches base log host vmm_facts vmm vmm_monitors board line rpc)
-set(KA_EDGES_daemon guests containers managed memory partitions power quiet quotas rdt watches base version usage log policy_facts policy_ledger host vmm_facts vmm config state board
-  registry line api http rpc source nri kubelet dra pod_resources kata libvirt_source policy_managed watch)
+set(KA_EDGES_daemon
+  guests containers managed memory partitions power quiet quotas rdt watches base version usage log policy_facts
+  policy_ledger host vmm_facts vmm config state board registry line api http rpc policy_managed watch
+  # Sources.
+  source nri kubelet dra pod_resources kata libvirt_source)
 set(KA_EDGES_shim base version config proxy)
 set(KA_EDGES_helper base documents json log messages policy_facts policy_plan rpc http host config usage version vmm_procfs watch)
 set(KA_EDGES_cluster_view base json http policy_managed)

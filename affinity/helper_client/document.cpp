@@ -32,6 +32,12 @@ base::Result<std::string> document_in(const http::Response& response) {
   return base::fail(ErrorCode::kUnavailable, "status " + std::to_string(response.status));
 }
 
+std::string trouble_of(const base::Error& error) {
+  const bool refuses = error.code == ErrorCode::kConflict;
+  return std::string("the helper (kata-affinity-helper) ") +
+         (refuses ? "refuses it: " : "does not respond: ") + error.message;
+}
+
 base::Result<std::string> read_rows(std::string_view document, std::string_view name,
                                     const ReadRow& read) {
   const auto parsed = base::parse_json(document, "response");

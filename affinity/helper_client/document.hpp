@@ -16,6 +16,9 @@ namespace ka::helper_client {
 /// (status 400); kUnavailable: another status.
 base::Result<std::string> document_in(const http::Response& response);
 
+/// Why there is no State: it refuses the request, or does not respond.
+std::string trouble_of(const base::Error& error);
+
 using ReadRow = std::function<void(const boost::json::value& row, const std::string& path,
                                    base::InputError& wrong)>;
 /// Reads a document of rows, {NAME: [ROW, ...], "problem": TEXT}, and returns the problem.

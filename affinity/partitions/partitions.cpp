@@ -35,9 +35,8 @@ void add(board::PartitionView view, const std::string& pod, board::PartitionView
 Partitions::Partitions(boost::asio::io_context& io, const base::Clock& clock,
                        const line::Node& node, const Places& places, Changed changed)
     : node_(node),
-      client_(io, clock, {.socket = places.socket},
-              [this](const Wants& sent, auto response) { record(sent, std::move(response)); }),
-      record_(places.run / "kata-affinity/helper/partitions.json"),
+      requester_(io, clock, places, "partitions.json",
+                 [this](const Wants& sent, auto response) { record(sent, std::move(response)); }),
       changed_(std::move(changed)),
       follower_(io, [this] { follow(); }) {}
 
@@ -51,7 +50,7 @@ void Partitions::start() {
 }
 
 void Partitions::refresh() {
-  again_ = requested_ && !requested_->empty();
+  requester_.request_again();
   follow();
 }
 
@@ -69,11 +68,8 @@ bool Partitions::is_host_known() const {
 }
 
 void Partitions::request(const Wants& wants) {
-  if (wants.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = wants;
   return_vcpus(wants);
-  if (!std::exchange(again_, false) && requested_ == wants) return;
-  requested_ = wants;
-  client_.request(wants);
+  requester_.request(wants);
 }
 
 /// Where Kata writes cgroup.procs, all vCPUs leave their partition: the helper returns them.
@@ -84,7 +80,7 @@ void Partitions::return_vcpus(const Wants& wants) {
     if (!has_left(id) || !limit.may_answer(node_.clock.now())) continue;
     limit.answered(node_.clock.now());
     unseen_.insert(id);
-    again_ = true;
+    requester_.request_again();
   }
 }
 
@@ -102,9 +98,9 @@ void Partitions::record(const Wants& sent, base::Result<State> response) {
   if (response) {
     hold(sent, *std::move(response));
   } else if (response.error().code == ErrorCode::kConflict) {
-    refusal_ = "the helper (kata-affinity-helper) refuses it: " + response.error().message;
+    refusal_ = helper_client::trouble_of(response.error());
   } else {
-    trouble_ = "the helper (kata-affinity-helper) does not respond: " + response.error().message;
+    trouble_ = helper_client::trouble_of(response.error());
     state_.reset();
   }
   show(candidates_of(node_, processes_));
@@ -137,7 +133,8 @@ void Partitions::forget_ended() {
 
 void Partitions::show(const Candidates& found) {
   board::PartitionViews views;
-  const Wants& shown = is_host_known() || !requested_ ? found.wants : *requested_;
+  const Wants& shown =
+      is_host_known() || !requester_.requested() ? found.wants : *requester_.requested();
   for (const auto& [id, partition] : shown) add(view_of(id, partition), pod_of(id), views);
   for (const auto& [id, why] : found.barred) views[id] = {{}, why, {}, {}};
   node_.board.set_partitions(std::move(views));

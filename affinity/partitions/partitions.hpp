@@ -4,7 +4,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -13,8 +12,8 @@
 #include <vector>
 
 #include "affinity/board/board.hpp"
-#include "affinity/helper_client/client.hpp"
 #include "affinity/helper_client/line_follower.hpp"
+#include "affinity/helper_client/requester.hpp"
 #include "affinity/line/answer_limit.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/partitions/verb.hpp"
@@ -55,19 +54,16 @@ class Partitions {
   board::PartitionView view_of(const std::string& id, const policy::Partition& partition) const;
 
   const line::Node& node_;
-  helper_client::Client<Verb> client_;
-  std::filesystem::path record_;
+  helper_client::Requester<Verb> requester_;
   Changed changed_;
-  bool again_ = false;  ///< it is requested once more, also if it is the same
   /// By sandbox: how often vCPUs that had left were requested back.
   std::map<std::string, line::AnswerLimit> returns_;
-  std::set<std::string> unseen_;    ///< sandboxes for which that is without a response
-  std::optional<Wants> requested_;  ///< absent: nothing has been requested yet
-  Wants held_;                      ///< what was sent with the last response
-  Processes processes_;             ///< of containers
-  std::optional<State> state_;      ///< that response, unless it does not respond now
-  std::string trouble_;             ///< why there is none
-  std::string refusal_;             ///< of what is requested and not held
+  std::set<std::string> unseen_;  ///< sandboxes for which that is without a response
+  Wants held_;                    ///< what was sent with the last response
+  Processes processes_;           ///< of containers
+  std::optional<State> state_;    ///< that response, unless it does not respond now
+  std::string trouble_;           ///< why there is none
+  std::string refusal_;           ///< of what is requested and not held
   helper_client::LineFollower follower_;
   std::vector<board::Subscription> grades_;
 };

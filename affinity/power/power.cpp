@@ -8,7 +8,6 @@
 namespace ka::power {
 namespace {
 
-using base::ErrorCode;
 using policy::PowerRequest;
 using policy::PowerRequests;
 
@@ -29,28 +28,20 @@ PowerRequests requests_of(const line::Node& node) {
 Power::Power(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
              const Places& places)
     : node_(node),
-      client_(
-          io, clock, {.socket = places.socket},
+      requester_(
+          io, clock, places, "power.json",
           [this](const PowerRequests& sent, auto response) { record(sent, std::move(response)); }),
-      record_(places.run / "kata-affinity/helper/power.json"),
       follower_(io, [this] { follow(); }) {}
 
 void Power::start() { follower_.start(node_.board); }
 
 void Power::refresh() {
-  again_ = requested_ && !requested_->empty();
+  requester_.request_again();
   follow();
 }
 
 void Power::follow() {
-  if (node_.gate().may_widen()) request(requests_of(node_));
-}
-
-void Power::request(const PowerRequests& requests) {
-  if (requests.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = requests;
-  if (!std::exchange(again_, false) && requested_ == requests) return;
-  requested_ = requests;
-  client_.request(requests);
+  if (node_.gate().may_widen()) requester_.request(requests_of(node_));
 }
 
 void Power::record(const PowerRequests& sent, base::Result<State> response) {
@@ -59,11 +50,8 @@ void Power::record(const PowerRequests& sent, base::Result<State> response) {
   if (response) {
     view.trouble = response->problem;
     view.problems = std::move(response->problems);
-  } else if (response.error().code == ErrorCode::kConflict) {
-    view.trouble = "the helper (kata-affinity-helper) refuses it: " + response.error().message;
   } else {
-    view.trouble =
-        "the helper (kata-affinity-helper) does not respond: " + response.error().message;
+    view.trouble = helper_client::trouble_of(response.error());
   }
   node_.board.set_power(std::move(view));
 }

@@ -4,13 +4,11 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <filesystem>
-#include <optional>
 #include <string>
 
 #include "affinity/board/board.hpp"
-#include "affinity/helper_client/client.hpp"
 #include "affinity/helper_client/line_follower.hpp"
+#include "affinity/helper_client/requester.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/power/verb.hpp"
 #include "base/clock.hpp"
@@ -37,14 +35,10 @@ class Power {
 
  private:
   void follow();
-  void request(const policy::PowerRequests& requests);
   void record(const policy::PowerRequests& sent, base::Result<State> response);
 
   const line::Node& node_;
-  helper_client::Client<Verb> client_;
-  std::filesystem::path record_;
-  bool again_ = false;  ///< it is requested once more, also if it is the same
-  std::optional<policy::PowerRequests> requested_;  ///< absent: nothing has been requested yet
+  helper_client::Requester<Verb> requester_;
   helper_client::LineFollower follower_;
 };
 

@@ -18,11 +18,10 @@ using policy::plan::QuietObstacle;
 Quiet::Quiet(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
              const Places& places)
     : node_(node),
-      client_(io, clock, {.socket = places.socket},
-              [this](const policy::QuietRequest& sent, auto answer) {
-                record(sent, std::move(answer));
-              }),
-      record_(places.run / "kata-affinity/helper/quiet.json"),
+      requester_(io, clock, places, "quiet.json",
+                 [this](const policy::QuietRequest& sent, auto answer) {
+                   record(sent, std::move(answer));
+                 }),
       follower_(io, [this] { follow(); }) {}
 
 void Quiet::start() {
@@ -36,7 +35,7 @@ void Quiet::start() {
 
 void Quiet::refresh() {
   for (auto& [id, refusal] : refusals_) refusal.again = true;
-  again_ = requested_ && !requested_->empty();
+  requester_.request_again();
   follow();
 }
 
@@ -70,12 +69,9 @@ void Quiet::request(const Wants& wants) {
       claims, [&](const QuietClaim& claim) { return claim.cpus.subset_of(held_); });
   policy::QuietRequest next{policy::plan::next_request(claims, held_, one_by_one_), {}};
   next.interrupts = wants.interrupts - next.cpus;
-  if (next.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = next;
-  if (!std::exchange(again_, false) && requested_ == next) return;
+  if (!requester_.request(next)) return;
   std::erase_if(claims, [&](const QuietClaim& claim) { return !claim.cpus.subset_of(next.cpus); });
   requested_claims_ = std::move(claims);
-  requested_ = next;
-  client_.request(std::move(next));
 }
 
 std::vector<QuietClaim> Quiet::unrefused(const Wants& wants) const {
@@ -94,7 +90,7 @@ void Quiet::record(const policy::QuietRequest& sent, base::Result<policy::QuietS
   } else if (answer.error().code != ErrorCode::kConflict) {
     trouble_ = answer.error().message;
     state_.reset();
-  } else if (sent == requested_) {
+  } else if (sent == requester_.requested()) {
     refuse(answer.error().message);
   }
   follow();
@@ -123,7 +119,7 @@ void Quiet::refuse(const std::string& why) {
 }
 
 void Quiet::show(const Wants& wants) {
-  board::QuietView view{.wanted = requested_.value_or(policy::QuietRequest{}).cpus,
+  board::QuietView view{.wanted = requester_.requested().value_or(policy::QuietRequest{}).cpus,
                         .state = state_,
                         .trouble = {},
                         .sandboxes = wants.barred};

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/helper_client/line_follower.hpp"
+#include "affinity/helper_client/requester.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/quiet/claims.hpp"
 #include "affinity/quiet/client.hpp"
@@ -59,11 +59,8 @@ class Quiet {
               const std::optional<policy::plan::QuietObstacle>& obstacle);
 
   const line::Node& node_;
-  Client client_;
+  helper_client::Requester<QuietVerb> requester_;
   std::set<std::string> updated_;  ///< pods that were reported since follow()
-  std::filesystem::path record_;
-  std::optional<policy::QuietRequest> requested_;  ///< absent: nothing has been asked yet
-  bool again_ = false;  ///< it is asked once more, also if it is the same
   std::vector<policy::plan::QuietClaim> requested_claims_;  ///< the claims in that
   std::optional<policy::QuietState> state_;  ///< the last answer, unless it does not answer now
   policy::CpuSet held_;                      ///< by the last answer

@@ -9,8 +9,6 @@
 namespace ka::quotas {
 namespace {
 
-using base::ErrorCode;
-
 Wants wants_of(const line::Node& node) {
   Wants wants;
   for (const line::TunedContainer& one : line::containers_to_tune(node)) {
@@ -36,27 +34,19 @@ std::string problem_in(const State& state, const std::vector<policy::ThreadKey>&
 Quotas::Quotas(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
                const Places& places)
     : node_(node),
-      client_(io, clock, {.socket = places.socket},
-              [this](const Wants& sent, auto response) { record(sent, std::move(response)); }),
-      record_(places.run / "kata-affinity/helper/quotas.json"),
+      requester_(io, clock, places, "quotas.json",
+                 [this](const Wants& sent, auto response) { record(sent, std::move(response)); }),
       follower_(io, [this] { follow(); }) {}
 
 void Quotas::start() { follower_.start(node_.board); }
 
 void Quotas::refresh() {
-  again_ = requested_ && !requested_->empty();
+  requester_.request_again();
   follow();
 }
 
 void Quotas::follow() {
-  if (node_.gate().may_widen()) request(wants_of(node_));
-}
-
-void Quotas::request(const Wants& wants) {
-  if (wants.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = wants;
-  if (!std::exchange(again_, false) && requested_ == wants) return;
-  requested_ = wants;
-  client_.request(wants);
+  if (node_.gate().may_widen()) requester_.request(wants_of(node_));
 }
 
 void Quotas::record(const Wants& sent, base::Result<State> response) {
@@ -65,11 +55,8 @@ void Quotas::record(const Wants& sent, base::Result<State> response) {
     for (const auto& [name, threads] : sent) {
       view.containers[name] = problem_in(*response, threads);
     }
-  } else if (response.error().code == ErrorCode::kConflict) {
-    view.trouble = "the helper (kata-affinity-helper) refuses it: " + response.error().message;
   } else {
-    view.trouble =
-        "the helper (kata-affinity-helper) does not respond: " + response.error().message;
+    view.trouble = helper_client::trouble_of(response.error());
   }
   node_.board.set_quotas(std::move(view));
 }

@@ -11,43 +11,28 @@ using board::NotificationKind;
 Rdt::Rdt(boost::asio::io_context& io, const base::Clock& clock, const line::Node& node,
          const Places& places)
     : node_(node),
-      client_(io, clock, {.socket = places.socket},
-              [this](const Wants&, auto response) { record(std::move(response)); }),
-      record_(places.run / "kata-affinity/helper/resctrl.json"),
+      requester_(io, clock, places, "resctrl.json",
+                 [this](const Wants&, auto response) { record(std::move(response)); }),
       follower_(io, [this] { follow(); }) {}
 
 void Rdt::start() { follower_.start(node_.board); }
 
 void Rdt::refresh() {
-  again_ = requested_ && !requested_->empty();
+  requester_.request_again();
   follow();
 }
 
 void Rdt::follow() {
   const Wants wants = wants_of(node_);
-  if (node_.gate().may_widen()) request(wants);
+  if (node_.gate().may_widen()) requester_.request(wants);
   show(wants);
 }
 
-void Rdt::request(const Wants& wants) {
-  if (wants.empty() && !requested_ && !helper_client::has_record(record_)) requested_ = wants;
-  if (!std::exchange(again_, false) && requested_ == wants) return;
-  requested_ = wants;
-  client_.request(wants);
-}
-
 void Rdt::record(base::Result<State> response) {
-  trouble_.clear();
-  silent_ = false;
+  trouble_ = response ? std::string() : helper_client::trouble_of(response.error());
+  silent_ = !response && response.error().code != ErrorCode::kConflict;
   state_.reset();
-  if (response) {
-    state_ = *std::move(response);
-  } else if (response.error().code == ErrorCode::kConflict) {
-    trouble_ = "the helper (kata-affinity-helper) refuses it: " + response.error().message;
-  } else {
-    silent_ = true;
-    trouble_ = "the helper (kata-affinity-helper) does not respond: " + response.error().message;
-  }
+  if (response) state_ = *std::move(response);
   show(wants_of(node_));
 }
 

@@ -4,15 +4,14 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "affinity/board/board.hpp"
-#include "affinity/helper_client/client.hpp"
 #include "affinity/helper_client/line_follower.hpp"
+#include "affinity/helper_client/requester.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/rdt/verb.hpp"
 #include "affinity/rdt/wants.hpp"
@@ -41,20 +40,16 @@ class Rdt {
   using Wants = std::vector<Group>;
 
   void follow();
-  void request(const Wants& wants);
   void record(base::Result<State> response);
   void show(const Wants& wants);
   void warn(const Wants& wants, const board::RdtView& view);
 
   const line::Node& node_;
-  helper_client::Client<Verb> client_;
-  std::filesystem::path record_;
-  bool again_ = false;              ///< it is requested once more, also if it is the same
-  std::optional<Wants> requested_;  ///< absent: nothing has been requested yet
-  std::optional<State> state_;      ///< the last response, unless it does not respond now
-  std::string trouble_;             ///< why there is none
-  bool silent_ = false;             ///< because it does not respond
-  std::set<std::string> warned_;    ///< of what is still so
+  helper_client::Requester<Verb> requester_;
+  std::optional<State> state_;    ///< the last response, unless it does not respond now
+  std::string trouble_;           ///< why there is none
+  bool silent_ = false;           ///< because it does not respond
+  std::set<std::string> warned_;  ///< of what is still so
   helper_client::LineFollower follower_;
 };
 

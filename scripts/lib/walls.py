@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 
+COMMENT = re.compile(r"#.*")
 EDGE = re.compile(r"set\(KA_EDGES_(\w+)\s+([^)]*)\)")
 ROOM = re.compile(r"ka_room\((\w+)\s+([\w/-]+)")
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
@@ -25,7 +26,7 @@ def listed(*patterns):
 
 def allowed_edges():
     table = pathlib.Path("cmake/Rooms.cmake").read_text()
-    return {room: set(others.replace('"', "").split()) for room, others in EDGE.findall(table)}
+    return {room: set(others.replace('"', "").split()) for room, others in EDGE.findall(COMMENT.sub("", table))}
 
 
 def rooms_by_folder():
