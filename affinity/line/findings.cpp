@@ -11,6 +11,7 @@
 #include "affinity/messages/resource_classes.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
+#include "policy/plan/cgroup.hpp"
 #include "policy/plan/guest.hpp"
 
 namespace ka::line {
@@ -145,6 +146,26 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
     report.findings.push_back(off_plan(sandbox, thread_title(thread.facts), "has", thread.actual,
                                        thread.wanted, held_back.contains(thread.facts.key)));
   }
+}
+
+void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
+                    const policy::CpuSet& wanted, VerifyReport& report) {
+  const bool is_contested = keeper.state() == CgroupKeeper::State::kContested;
+  const bool is_ours = keeper.in_charge() && !keeper.only_watches();
+  if (!(is_ours || is_contested) || !policy::plan::narrowed(keeper.cpuset(), wanted)) return;
+  const policy::CpuSet actual = keeper.cpuset().effective();
+  std::string text = "its cgroup has CPUs " + policy::format_list(actual) + ", wanted " +
+                     policy::format_list(wanted);
+  if (!keeper.problem().empty()) text += ": " + keeper.problem();
+  report.findings.push_back({Severity::kDegraded,
+                             "drift",
+                             sandbox,
+                             "cgroup",
+                             wanted,
+                             actual,
+                             std::move(text),
+                             "cgroup",
+                             {}});
 }
 
 void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>& threads,

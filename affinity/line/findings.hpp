@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "affinity/board/views.hpp"
+#include "affinity/line/cgroup_keeper.hpp"
 #include "affinity/line/report.hpp"
 #include "affinity/line/views.hpp"
 #include "policy/ledger/contests.hpp"
@@ -33,6 +34,11 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
 /// have yet (collect_start).
 void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
                    const std::set<policy::ThreadKey>& held_back, VerifyReport& report);
+
+/// A managed cgroup that is not as planned: new threads are born into it, and an all-ones mask is
+/// all of it. `wanted`: Sandbox::cgroup_wanted().
+void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
+                    const policy::CpuSet& wanted, VerifyReport& report);
 
 /// CPUs that are assigned more than once, to containers of any runtime.
 void collect_contests(const std::vector<policy::ledger::Contest>& contests, VerifyReport& report);

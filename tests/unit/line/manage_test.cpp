@@ -179,6 +179,24 @@ TEST_CASE("conflicting writes are reverted, with growing delays") {
   CHECK(scene.cgroup() == "0-7");
 }
 
+TEST_CASE("verify names a managed cgroup that is not as planned") {
+  Managed scene;
+  const auto of_cgroup = [&] {
+    auto findings = scene.verifier().verify().findings;
+    std::erase_if(findings, [](const auto& finding) { return finding.reason != "cgroup"; });
+    return findings;
+  };
+  CHECK(of_cgroup().empty());
+  scene.kata_writes({2, 3, 7});
+  REQUIRE(of_cgroup().size() == 1);
+  const line::Finding found = of_cgroup().front();
+  CHECK(found.severity == line::Severity::kDegraded);
+  CHECK(found.invariant == "drift");
+  CHECK(found.text == "its cgroup has CPUs 2-3,7, wanted " + policy::format_list(found.wanted));
+  scene.line().check_drift();
+  CHECK(of_cgroup().empty());
+}
+
 TEST_CASE("a new plan is written also during back-off") {
   Managed scene;
   for (int i = 0; i <= line::AnswerLimit::kAtOnce; ++i) scene.kata_overwrites({2, 3});
