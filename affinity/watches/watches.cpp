@@ -186,7 +186,8 @@ void Watches::search_monitor(Watch& watch) {
   watch.monitor_state = MonitorState::kSearched;
 }
 
-/// Its socket may come after the VMM: it is searched whenever something happens to the sandbox.
+/// Its socket may come after the VMM, and may not be seen just now: it is searched whenever
+/// something happens to the sandbox.
 void Watches::update_monitor(const std::string& id, Watch& watch,
                              const policy::ledger::PodRecord& pod) {
   watch.probe.by_operator = pod.source == policy::ledger::Source::kApi;
@@ -197,14 +198,16 @@ void Watches::update_monitor(const std::string& id, Watch& watch,
   if (watch.monitor_state != MonitorState::kSearched) return;
   const auto found = vmm::find_monitor(watch.probe);
   if (!found) return;
-  watch.failures = 0;
   auto monitor = found->kind->start(io_, clock_, {.socket = found->socket}, monitor_handlers(id));
   if (monitor) {
+    watch.failures = 0;
     watch.monitor = std::move(*monitor);
     watch.monitor_state = MonitorState::kOpen;
-  } else {
+  } else if (monitor.error().code == base::ErrorCode::kInvalid) {
     watch.monitor_state = MonitorState::kRefused;
     log_.warning("VMM monitor not used", {{"sandbox", id}, {"reason", monitor.error().message}});
+  } else {
+    monitor_failed(id, monitor.error());
   }
 }
 

@@ -40,11 +40,16 @@ base::Result<void> check_qmp_socket(const std::filesystem::path& socket) {
     return base::fail(base::ErrorCode::kInvalid,
                       base::printable(name) + ": has control characters");
   }
-  std::error_code ignored;
-  if (std::filesystem::exists(socket, ignored) && !std::filesystem::is_socket(socket, ignored)) {
+  std::error_code unseen;
+  const auto status = std::filesystem::status(socket, unseen);
+  if (status.type() == std::filesystem::file_type::none) {
+    return base::fail_errno(unseen.value(), name);
+  }
+  if (std::filesystem::exists(status) && !std::filesystem::is_socket(status)) {
     return base::fail(base::ErrorCode::kInvalid, name + ": is not a socket");
   }
-  const std::filesystem::path real = std::filesystem::weakly_canonical(socket, ignored);
+  const std::filesystem::path real = std::filesystem::weakly_canonical(socket, unseen);
+  if (unseen) return base::fail_errno(unseen.value(), name);
   if (is_katas(socket.lexically_normal()) || is_katas(real)) {
     return base::fail(base::ErrorCode::kInvalid,
                       name +

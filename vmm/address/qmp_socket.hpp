@@ -12,7 +12,8 @@ namespace ka::vmm {
 /// run/kata or a containerd bundle, also by way of a symbolic link. QEMU serves one client a
 /// socket, Kata's shim holds that place for the VM's life, and a client that waits in the queue
 /// would take it should the shim ever reconnect. kInvalid also for a path that is not absolute,
-/// too long for a socket, not printable, or that is there and is no socket.
+/// too long for a socket, not printable, or that is there and is no socket. Any other error: that
+/// cannot be seen now.
 base::Result<void> check_qmp_socket(const std::filesystem::path& socket);
 
 }  // namespace ka::vmm

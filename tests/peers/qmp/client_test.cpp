@@ -293,6 +293,10 @@ TEST_CASE("Kata's own socket is rejected by its name") {
   dir.write("run/vc/vm/s/qmp.sock", "");
   dir.link("innocent.sock", (dir.path() / "run/vc/vm/s/qmp.sock").string());
   CHECK(refused(dir.path() / "innocent.sock"));
+  dir.link("loop.sock", (dir.path() / "loop.sock").string());
+  const auto unseen = vmm::check_qmp_socket(dir.path() / "loop.sock");  // ELOOP
+  REQUIRE_FALSE(unseen);
+  CHECK(unseen.error().code != base::ErrorCode::kInvalid);
 
   boost::asio::io_context io{1};
   const base::Clock clock;

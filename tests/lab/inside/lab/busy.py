@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A busy node: services, a disk and a network in use, timers of systemd as cron has them, and devices that interrupt, until it is told to stop."""
+"""A busy node: services, a disk and a network in use, timers of systemd, cron, and devices that interrupt, until it is told to stop."""
 
 import subprocess
 from pathlib import Path
@@ -46,6 +46,8 @@ _SERVICES = {
 }
 # systemd starts a unit no more than five times in ten seconds.
 _TIMERS = {"minute": ("3", "true"), "report": ("4", "ls -lR /etc | wc -l"), "rotate": ("5", "find /run -name lab-none")}
+_CRONTABS = Path("/run/lab-cron")
+_CRONTAB = "* * * * * ls -lR /etc | wc -l\n* * * * * sleep 5; find /run -name lab-none\n"
 
 
 def _run(*command: str) -> None:
@@ -67,6 +69,7 @@ class Busy:
             timing = [f"--on-active={seconds}", f"--on-unit-active={seconds}", "--timer-property=AccuracySec=100ms"]
             _run("systemd-run", "--quiet", f"--unit=lab-{name}", *timing, "sh", "-c", line)
             self._units.append(f"lab-{name}.timer")
+        self._cron()
 
     def stop(self) -> None:
         """Ends all of it."""
@@ -77,6 +80,12 @@ class Busy:
     def _service(self, name: str, *command: str) -> None:
         _run("systemd-run", "--quiet", f"--unit=lab-{name}", *command)
         self._units.append(f"lab-{name}.service")
+
+    def _cron(self) -> None:
+        """Each minute, as a distribution's own jobs come."""
+        _CRONTABS.mkdir()
+        (_CRONTABS / "root").write_text(_CRONTAB)
+        self._service("cron", "busybox", "crond", "-f", "-c", str(_CRONTABS))
 
     def _interrupts(self, on: list[int]) -> None:
         """Where each is sent now is not changed by a wider mask."""
