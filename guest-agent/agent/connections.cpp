@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ bool flush(int fd, std::string& out) {
 bool Connection::readable() {
   std::array<char, 16384> buffer;
   const ssize_t size = ::read(fd(), buffer.data(), buffer.size());
+  unread_ = size < 0 && !later(errno) && errno != ECONNRESET ? errno : 0;
   if (size < 0) return later(errno);
   if (size == 0) return false;
   const bool good = session_.receive({buffer.data(), static_cast<std::size_t>(size)}, out_);
@@ -135,9 +137,21 @@ void Connections::on_event(int fd, std::uint32_t events) {
   by_silence_.push_back(fd);
   const bool readable = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
   bool goes_on = (events & EPOLLOUT) == 0 || found->second.writable();
-  if (goes_on && readable) goes_on = found->second.readable();
+  if (goes_on && readable) {
+    goes_on = found->second.readable();
+    print_unread(found->second.unread());
+  }
   close_or_rearm(fd, goes_on);
   if (readable) on_request_();
+}
+
+/// The host connects again and again: once, until something can be read.
+void Connections::print_unread(int number) {
+  if (number != 0 && number != printed_) {
+    const auto error = base::system_error(number, "cannot read what the host says");
+    std::fprintf(stderr, "kata-affinity-agent: %s\n", error.message.c_str());
+  }
+  printed_ = number;
 }
 
 void Connections::close_or_rearm(int fd, bool goes_on) {

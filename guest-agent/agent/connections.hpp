@@ -28,10 +28,13 @@ class Connection {
   bool notify();
   bool has_unwritten() const { return !out_.empty(); }
   bool greeted() const { return session_.greeted(); }
+  /// The errno with which the last read failed, where a peer that went away is not why; 0: none.
+  int unread() const { return unread_; }
 
  private:
   base::Fd fd_;
   Session session_;
+  int unread_ = 0;
   std::string out_;
 };
 
@@ -84,6 +87,7 @@ class Connections {
   void make_room();
   void on_event(int fd, std::uint32_t events);
   void on_serial();
+  void print_unread(int number);
   void close_or_rearm(int fd, bool goes_on);
 
   Loop& loop_;
@@ -94,6 +98,7 @@ class Connections {
   std::map<int, Connection> connections_;
   std::list<int> by_silence_;  ///< all of them, the one that was silent for longest first
   std::unique_ptr<SerialLine> serial_;
+  int printed_ = 0;  ///< the errno that was printed last
 };
 
 }  // namespace ka::agent

@@ -121,6 +121,9 @@ class AgentNode(GuestNode):
     def output(self):
         return (self.directory / "agent.log").read_text(errors="replace")
 
+    def is_said_beside(self):
+        return re.search(r"guest: .* NOT placed: \S", self.ctl("status", "guest")[1]) is not None
+
     def answers(self):
         """The daemon has met it."""
         return not self.lives() or re.search(r'"connected": *true', self.ctl("status", "guest", "--json")[1]) is not None

@@ -132,6 +132,10 @@ class Node:
         """What is not as planned beside masks is reported."""
         return False
 
+    def is_said_beside(self):
+        """The program that does not answer cannot say why, and another one does."""
+        return False
+
     def trespasses(self):
         return not self.may_trespass and any(self.last in mask for mask in self.masks())
 
