@@ -3,16 +3,16 @@
 // kata-affinity-helper's last response.
 #pragma once
 
-#include <map>
 #include <string>
 
 #include "policy/facts/id_set.hpp"
+#include "policy/facts/power.hpp"
 
 namespace ka::board {
 
 struct PowerView {
-  policy::CpuSet cpus;                  ///< those of the last request that was responded to
-  std::map<int, std::string> problems;  ///< by CPU: why it is not as requested
+  policy::CpuSet cpus;  ///< those of the last request that was responded to
+  policy::PowerProblems problems;
   std::string trouble;  ///< why there is no response; empty: there is, or need not be
 };
 

@@ -171,10 +171,10 @@ Result<void> PartitionService::refuse(policy::PowerRequests& requests) {
 }
 
 std::string PartitionService::power_text() const {
-  std::map<int, std::string> problems = unpowered_;
-  for (const auto& [cpu, request] : power_.requested()) {
-    const std::string problem = power_.problem_of({cpu});
-    if (!problem.empty()) problems[cpu] = problem;
+  policy::PowerProblems problems;
+  for (const auto& [cpu, why] : unpowered_) problems[cpu] = {why, why};
+  for (const auto& [cpu, problem] : power_.problems()) {
+    if (power_.requested().contains(cpu)) problems[cpu] = problem;
   }
   return helper::power_text(problems, power_.problem());
 }

@@ -15,6 +15,7 @@ using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
 
+using policy::PowerProblem;
 using policy::PowerRequest;
 using policy::PowerRequests;
 
@@ -31,6 +32,10 @@ CpuSet parse_numbers(std::string_view text) {
     if (cpu >= 0 && cpu < policy::kMaxIds) cpus.add(cpu);
   }
   return cpus;
+}
+
+std::string problem_in(int cpu, const Result<void>& done) {
+  return done ? std::string() : "CPU " + std::to_string(cpu) + ": " + done.error().message;
 }
 
 }  // namespace
@@ -79,13 +84,13 @@ void PowerKeeper::check() {
   problems_.clear();
   wanted_ = requests();
   for (const auto& [cpu, request] : wanted_) {
-    if (!damage_.empty()) problems_[cpu] = damage_;
+    if (!damage_.empty()) problems_[cpu] = {damage_, damage_};
   }
   if (!damage_.empty()) return;
   put_back();
   for (const auto& [cpu, request] : wanted_) {
-    const auto done = bring(cpu, request);
-    if (!done) problems_[cpu] = "CPU " + std::to_string(cpu) + ": " + done.error().message;
+    PowerProblem problem = bring(cpu, request);
+    if (!problem.empty()) problems_[cpu] = std::move(problem);
   }
   save();
 }
@@ -113,10 +118,10 @@ bool PowerKeeper::put_back(const Key& key, const PowerRecord& record) {
 
 /// How fast it wakes up and how fast it runs are apart: one that cannot be had is no reason to go
 /// without the other.
-Result<void> PowerKeeper::bring(int cpu, const PowerRequest& request) {
-  auto latency = request.latency.empty() ? Result<void>() : bring_latency(cpu, request);
-  auto frequency = request.governor.empty() ? Result<void>() : bring_frequency(cpu, request);
-  return latency ? frequency : latency;
+PowerProblem PowerKeeper::bring(int cpu, const PowerRequest& request) {
+  const auto latency = request.latency.empty() ? Result<void>() : bring_latency(cpu, request);
+  const auto governor = request.governor.empty() ? Result<void>() : bring_frequency(cpu, request);
+  return {problem_in(cpu, latency), problem_in(cpu, governor)};
 }
 
 Result<void> PowerKeeper::bring_latency(int cpu, const PowerRequest& request) {
@@ -216,7 +221,7 @@ Result<void> PowerKeeper::bring(const Key& key, const std::string& value) {
 
 std::string PowerKeeper::problem_of(const CpuSet& cpus) const {
   for (const auto& [cpu, problem] : problems_) {
-    if (cpus.contains(cpu)) return problem;
+    if (cpus.contains(cpu)) return problem.latency.empty() ? problem.governor : problem.latency;
   }
   return {};
 }

@@ -40,6 +40,8 @@ class PowerKeeper {
   /// Why some of these are not as wanted, as the last check() found it; empty: they are.
   std::string problem_of(const policy::CpuSet& cpus) const;
   const policy::PowerRequests& requested() const { return records_.requested; }
+  /// Of all that are wanted, as the last check() found them.
+  const policy::PowerProblems& problems() const { return problems_; }
 
  private:
   using Key = std::pair<int, PowerSetting>;
@@ -47,7 +49,7 @@ class PowerKeeper {
   policy::PowerRequests requests() const;
   void put_back();
   bool put_back(const Key& key, const PowerRecord& record);
-  base::Result<void> bring(int cpu, const policy::PowerRequest& request);
+  policy::PowerProblem bring(int cpu, const policy::PowerRequest& request);
   base::Result<void> bring_latency(int cpu, const policy::PowerRequest& request);
   base::Result<void> bring_frequency(int cpu, const policy::PowerRequest& request);
   base::Result<void> bring(const Key& key, const std::string& value);
@@ -64,7 +66,7 @@ class PowerKeeper {
   PowerRecords records_;
   policy::PowerRequests wanted_;  ///< of both, as of the last check()
   std::string damage_;            ///< why what an earlier helper changed is not known; empty: it is
-  std::map<int, std::string> problems_;  ///< by CPU
+  policy::PowerProblems problems_;
 };
 
 }  // namespace ka::helper

@@ -53,10 +53,12 @@ base::Result<PowerRequests> read_power(std::string_view body) {
   return requests;
 }
 
-std::string power_text(const std::map<int, std::string>& problems, const std::string& problem) {
+std::string power_text(const policy::PowerProblems& problems, const std::string& problem) {
   json::array array;
-  for (const auto& [cpu, text] : problems) {
-    array.push_back({{"cpu", cpu}, {"problem", base::printable(text, base::kMaxSentence)}});
+  for (const auto& [cpu, one] : problems) {
+    array.push_back({{"cpu", cpu},
+                     {"latency", base::printable(one.latency, base::kMaxSentence)},
+                     {"governor", base::printable(one.governor, base::kMaxSentence)}});
   }
   return json::serialize(json::object{{"problems", std::move(array)}, {"problem", problem}}) + '\n';
 }

@@ -3,7 +3,6 @@
 // ...]}. An empty value leaves it as it is.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,7 +16,7 @@ namespace ka::helper {
 /// twice, and values that the kernel's files do not have.
 base::Result<policy::PowerRequests> read_power(std::string_view body);
 
-/// {"problems": [{"cpu": 2, "problem": "..."}], "problem": ""}.
-std::string power_text(const std::map<int, std::string>& problems, const std::string& problem);
+/// {"problems": [{"cpu": 2, "latency": "", "governor": "..."}], "problem": ""}.
+std::string power_text(const policy::PowerProblems& problems, const std::string& problem);
 
 }  // namespace ka::helper

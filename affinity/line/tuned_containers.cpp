@@ -100,12 +100,13 @@ std::string interrupt_problem(const Node& node, const TunedContainer& container)
          " from the host: they are in the shared pool or its floor (quiet_floor)";
 }
 
-std::string power_problem(const Node& node, const TunedContainer& container) {
+std::string power_problem(const Node& node, const TunedContainer& container,
+                          std::string policy::PowerProblem::* of_setting) {
   const board::PowerView& power = node.board.power();
   if (!power.trouble.empty()) return power.trouble;
   if (!container.cpus.subset_of(power.cpus)) return kPending;
   for (const auto& [cpu, problem] : power.problems) {
-    if (container.cpus.contains(cpu)) return problem;
+    if (container.cpus.contains(cpu) && !(problem.*of_setting).empty()) return problem.*of_setting;
   }
   return {};
 }
@@ -158,8 +159,9 @@ std::string tuning_problem(const Node& node, const TunedContainer& container,
     case TuningKind::kInterrupts:
       return tuning.has_interrupts ? std::string() : interrupt_problem(node, container);
     case TuningKind::kIdleStates:
+      return power_problem(node, container, &policy::PowerProblem::latency);
     case TuningKind::kGovernor:
-      return power_problem(node, container);
+      return power_problem(node, container, &policy::PowerProblem::governor);
     case TuningKind::kQuota:
       return tuning.has_quota ? std::string() : quota_problem(node, container);
   }

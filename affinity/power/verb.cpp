@@ -20,12 +20,13 @@ namespace json = boost::json;
 void read_problem(const json::value& value, const std::string& path, base::InputError& wrong,
                   State& state) {
   int cpu = 0;
-  std::string problem;
+  policy::PowerProblem problem;
   base::Fields fields(value, path, wrong);
-  fields.require({"cpu", "problem"});
+  fields.require({"cpu", "latency", "governor"});
   fields.read("cpu", cpu);
   if (cpu < 0 || cpu >= policy::kMaxIds) fields.reject("cpu", "is not a CPU");
-  helper_client::read_text(fields, "problem", problem, base::kMaxSentence);
+  helper_client::read_text(fields, "latency", problem.latency, base::kMaxSentence);
+  helper_client::read_text(fields, "governor", problem.governor, base::kMaxSentence);
   fields.finish();
   state.problems[cpu] = std::move(problem);
 }

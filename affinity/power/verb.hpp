@@ -2,7 +2,6 @@
 // The verb /v1/power of kata-affinity-helper.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -13,8 +12,8 @@
 namespace ka::power {
 
 struct State {
-  std::map<int, std::string> problems;  ///< by CPU: why it is not as requested
-  std::string problem;                  ///< why nothing can be written; empty: it can
+  policy::PowerProblems problems;
+  std::string problem;  ///< why nothing can be written; empty: it can
 
   bool operator==(const State&) const = default;
 };

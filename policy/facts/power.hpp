@@ -24,4 +24,15 @@ inline const PowerRequest& full_power() {
 /// By CPU.
 using PowerRequests = std::map<int, PowerRequest>;
 
+/// Why a CPU has not what is requested for it; empty: it has.
+struct PowerProblem {
+  std::string latency, governor;
+
+  bool empty() const { return latency.empty() && governor.empty(); }
+  bool operator==(const PowerProblem&) const = default;
+};
+
+/// By CPU.
+using PowerProblems = std::map<int, PowerProblem>;
+
 }  // namespace ka::policy

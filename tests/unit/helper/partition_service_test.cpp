@@ -233,10 +233,10 @@ TEST_CASE("power of CPUs is requested, read, refused and given up") {
            governor + "\"}";
   };
   const auto rows = [](const std::string& all) { return R"({"cpus":[)" + all + "]}"; };
-  CHECK(
-      call(rows(row("1-2", "5"))).body ==
-      R"({"problems":[{"cpu":1,"problem":"1 is of kubelet's shared pool, or reserved"}],"problem":""})"
-      "\n");
+  const std::string why = "1 is of kubelet's shared pool, or reserved";
+  CHECK(call(rows(row("1-2", "5"))).body == R"({"problems":[{"cpu":1,"latency":")" + why +
+                                                R"(","governor":")" + why + R"("}],"problem":""})" +
+                                                '\n');
   CHECK(scene.cpu_power.values[file] == "5");
   for (const std::string& wrong :
        {row("2", "-1"), row("2", "any"), row("2", "", "../x"), row("2", "", "a b"),

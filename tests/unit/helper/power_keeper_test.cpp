@@ -138,6 +138,7 @@ TEST_CASE("a frequency that other CPUs share stays as it is, and is named") {
   CHECK(scene.latency(2) == "n/a");
   CHECK(scene.keeper->problem_of({2}) ==
         "CPU 2: it shares its frequency with CPU 3, which is not to have the same governor");
+  CHECK(scene.keeper->problems().at(2).latency.empty());
   scene.keeper->keep({2, 3});
   CHECK(scene.governor(2) == "performance");
   CHECK(scene.keeper->problem_of({2}).empty());
