@@ -139,7 +139,7 @@ Result<void> PowerKeeper::bring_frequency(int cpu, const PowerRequest& request) 
     if (!is_governor && request.governor != policy::full_power().governor) break;
     const auto offered = check_offered(cpu, setting, request.governor);
     if (is_gone(offered)) continue;
-    if (!offered) return offered;
+    if (!offered) return unexpected(offered.error());
     if (auto done = check_shared(cpu, request.governor); !done) return done;
     return is_governor ? bring_governor(cpu, request.governor)
                        : bring({cpu, setting}, request.governor);

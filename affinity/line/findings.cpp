@@ -86,7 +86,7 @@ Finding to_finding(const std::string& sandbox, const policy::plan::ContainerIsol
 }
 
 std::string value_of_class(int value) { return std::to_string(value); }
-const std::string& value_of_class(const std::string& limits) { return limits; }
+std::string value_of_class(const std::string& limits) { return limits; }
 
 /// A value that cannot be written is named as a shortcoming, one that differs without a reason as a
 /// breach. Of one that cannot be read neither is known.
