@@ -50,11 +50,14 @@ CfsQuota read_v1(const fs::path& directory) {
           number_in(directory / "cpu.cfs_period_us")};
 }
 
+/// The kernel has no larger one, in microseconds (MAX_BW in kernel/sched/sched.h).
+constexpr std::int64_t kMostQuota = (std::int64_t{1} << 44) - 1;
+
 /// Microseconds of CPU time a second.
 std::optional<std::uint64_t> quota_per_second(std::string_view text) {
   constexpr double kSecond = 1e6;
   const CfsQuota quota = parse_v2({}, text);
-  if (quota.quota <= 0 || quota.period <= 0) return std::nullopt;
+  if (quota.quota <= 0 || quota.quota > kMostQuota || quota.period <= 0) return std::nullopt;
   return static_cast<std::uint64_t>(static_cast<double>(quota.quota) * kSecond /
                                     static_cast<double>(quota.period));
 }
