@@ -38,14 +38,17 @@ void VmmExits::watch_only(const std::vector<ThreadKey>& vmms) {
 }
 
 /// A pidfd stays with its process, which is the VMM if it still has the number once the pidfd is
-/// open.
+/// open. "No such file" alone does not say that it has ended.
 void VmmExits::watch_one(const ThreadKey& vmm) {
   base::Fd process = base::open_pidfd(vmm.pid);
-  const bool has_number = process || errno != ESRCH;
+  if (!process) {
+    if (errno == ESRCH) ended_(vmm);
+    return;
+  }
   const auto same = threads_.check_identity(vmm);
-  const bool ended = !has_number || (!same && same.error().code == base::ErrorCode::kGone);
-  if (ended) return ended_(vmm);
-  if (!process || !same) return;
+  const bool is_other = is_gone(same) && same.error().number == 0;
+  if (is_other || base::has_ended(process.get())) return ended_(vmm);
+  if (!same) return;
   Descriptor& descriptor = watched_.emplace(vmm, Descriptor(io_, process.release())).first->second;
   descriptor.async_wait(Descriptor::wait_read, [this, vmm](const boost::system::error_code& error) {
     if (!error) handle_exit(vmm);

@@ -18,7 +18,7 @@ namespace ka::helper {
 
 class VmmExits {
  public:
-  /// Called on that thread, once for each VMM that ends.
+  /// Called on that thread when a VMM has ended; again if it is to be watched still.
   using Ended = std::function<void(const policy::ThreadKey& vmm)>;
 
   VmmExits(VmmThreads threads, Ended ended);

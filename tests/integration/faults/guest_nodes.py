@@ -82,7 +82,7 @@ class GuestNode(ApiNode):
     def as_planned(self):
         return super().as_planned() and self.guest.is_placed()
 
-    def admits(self):
+    def admits(self, _call):
         """The threads are as planned, and it is reported that the guest is not."""
         findings = []
         with contextlib.suppress(ValueError, KeyError):

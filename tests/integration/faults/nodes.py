@@ -128,12 +128,16 @@ class Node:
         """Words before every command line."""
         return []
 
-    def admits(self):
+    def has_found_threads(self):
+        """By the daemon's word, since its start."""
+        return re.search(r'"threads": *\[ *\{', self.ctl("status", "guest", "--json")[1]) is not None
+
+    def admits(self, _call):
         """What is not as planned beside masks is reported."""
         return False
 
     def is_said_beside(self):
-        """The program that does not answer cannot say why, and another one does."""
+        """The program that can write nothing cannot say why, and another one does."""
         return False
 
     def trespasses(self):

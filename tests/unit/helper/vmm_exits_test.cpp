@@ -80,6 +80,18 @@ TEST_CASE("the end of a VMM is reported once, and of those that are watched alon
   CHECK_FALSE(ended.within(200ms, 3));
 }
 
+TEST_CASE("a VMM whose files cannot be seen has not ended") {
+  Ended ended;
+  Sleeper one;
+  const ThreadKey living = one.key();
+  VmmExits exits(VmmThreads("/nowhere"), ended.callback());  // ENOENT
+  exits.watch({living});
+  CHECK_FALSE(ended.within(200ms, 1));
+  one.end();
+  exits.watch({living});
+  CHECK(ended.within(10s, 1));
+}
+
 TEST_CASE("a VMM that ended before it is watched is reported") {
   Ended ended;
   Sleeper one, two;
