@@ -78,8 +78,7 @@ bool SerialLine::notify() {
   return flush(fd(), out_);
 }
 
-Connections::Connections(Loop& loop, Agent& agent, std::function<void()> on_request,
-                         std::function<void(Open)> retry)
+Connections::Connections(Loop& loop, Agent& agent, std::function<void()> on_request, Retry retry)
     : loop_(loop), agent_(agent), on_request_(std::move(on_request)), retry_(std::move(retry)) {}
 
 base::Result<void> Connections::listen(base::Result<base::Fd> listener) {
@@ -93,17 +92,16 @@ base::Result<void> Connections::watch(int listener) {
   return loop_.add(listener, EPOLLIN, [this, listener](std::uint32_t) { on_listener(listener); });
 }
 
-/// The host may still wait: its listener would be ready at once again, for ever. The first attempt
-/// of what is tried again is the one that has failed, so that it is said.
+/// The host may still wait: its listener would be ready at once again, for ever.
 void Connections::on_listener(int listener) {
-  auto done = accept(listener);
+  const auto done = accept(listener);
   if (done) return;
   loop_.remove(listener);
-  retry_([this, listener, failed = std::optional(std::move(done))]() mutable {
-    if (failed) return *std::exchange(failed, std::nullopt);
-    auto again = accept(listener);
-    return again ? watch(listener) : again;
-  });
+  const auto again = [this, listener] {
+    auto accepted = accept(listener);
+    return accepted ? watch(listener) : accepted;
+  };
+  retry_(again, done.error());
 }
 
 base::Result<void> Connections::accept(int listener) {

@@ -11,6 +11,7 @@
 
 #include "guest-agent/agent/agent.hpp"
 #include "guest-agent/agent/loop.hpp"
+#include "guest-agent/agent/openings.hpp"
 #include "guest-agent/agent/session.hpp"
 #include "guest-agent/protocol/line.hpp"
 
@@ -65,12 +66,11 @@ class Connections {
   /// hello where there are any: an idle peer cannot keep the host out.
   static constexpr std::size_t kMost = 8;
 
-  using Open = std::function<base::Result<void>()>;
+  using Retry = std::function<void(Openings::Open, const base::Error& failed)>;
 
   /// All must outlive it. `on_request` runs after each request of a host; `retry` runs what it is
   /// given until that is done: a listener that can accept nobody is not watched meanwhile.
-  Connections(Loop& loop, Agent& agent, std::function<void()> on_request,
-              std::function<void(Open)> retry);
+  Connections(Loop& loop, Agent& agent, std::function<void()> on_request, Retry retry);
 
   /// Accepts hosts there. Not done: epoll refused it.
   base::Result<void> listen(base::Result<base::Fd> listener);
@@ -93,7 +93,7 @@ class Connections {
   Loop& loop_;
   Agent& agent_;
   std::function<void()> on_request_;
-  std::function<void(Open)> retry_;
+  Retry retry_;
   std::list<base::Fd> listeners_;
   std::map<int, Connection> connections_;
   std::list<int> by_silence_;  ///< all of them, the one that was silent for longest first

@@ -18,6 +18,8 @@ class Openings {
 
   /// Tries at once. A failure is printed.
   void add(Open open);
+  /// What had been opened and has failed since is printed, and opened by the next retry().
+  void add_failed(Open open, const base::Error& failed);
   /// Tries again what has failed. The same failure is printed once.
   void retry();
   /// Nothing is left to be tried.
@@ -30,6 +32,7 @@ class Openings {
   };
 
   static bool is_over(Left& left);
+  static void print(Left& left, const base::Error& failed);
 
   std::vector<Left> left_;
 };

@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -37,7 +38,9 @@ class Program {
         agent_(options_.roots, calls_),
         connections_(
             loop_, agent_, [this] { finish_turn(); },
-            [this](Connections::Open open) { retry(std::move(open)); }),
+            [this](Openings::Open open, const base::Error& failed) {
+              retry(std::move(open), failed);
+            }),
         timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
 
   int run() {
@@ -63,8 +66,8 @@ class Program {
     connections_.use_serial(open_serial(options_.roots, options_.serial_port));
   }
 
-  void retry(Connections::Open open) {
-    openings_.add(std::move(open));
+  void retry(Openings::Open open, const base::Error& failed) {
+    openings_.add_failed(std::move(open), failed);
     finish_turn();
   }
 
@@ -91,10 +94,19 @@ class Program {
   }
 
   void on_cgroups() {
-    const CgroupNews news = cgroups_.drain();
-    if (!news.changed && agent_.has_given(news.cpusets)) return;
+    const auto news = cgroups_.drain();
+    if (!news) return rewatch_cgroups(news.error());
+    if (!news->changed && agent_.has_given(news->cpusets)) return;
     agent_.cgroups_changed();
     finish_turn();
+  }
+
+  /// Until they are watched again the timer looks at them.
+  void rewatch_cgroups(const base::Error& failed) {
+    loop_.remove(cgroups_.fd());
+    cgroups_.close();
+    agent_.cgroups_changed();
+    retry([this] { return watch_cgroups(); }, failed);
   }
 
   void on_measured() {
@@ -113,7 +125,10 @@ class Program {
 
   void on_timer() {
     std::uint64_t ticks = 0;
-    if (::read(timer_.get(), &ticks, sizeof ticks) != sizeof ticks) return;
+    if (::read(timer_.get(), &ticks, sizeof ticks) != sizeof ticks) {
+      if (errno == EAGAIN) return;
+      set_timer();  // which makes it wait again
+    }
     openings_.retry();
     if (!cgroups_.is_complete()) agent_.cgroups_changed();
     agent_.poll();
@@ -138,10 +153,14 @@ class Program {
     const bool polls = agent_.needs_polling() || !openings_.are_done() || !cgroups_.is_complete();
     if (polls == polling_) return;
     polling_ = polls;
+    set_timer();
+  }
+
+  void set_timer() const {
     const itimerspec every{.it_interval = {.tv_sec = 0, .tv_nsec = kPollEveryMs * 1000000},
                            .it_value = {.tv_sec = 0, .tv_nsec = kPollEveryMs * 1000000}};
     const itimerspec never{};
-    ::timerfd_settime(timer_.get(), 0, polls ? &every : &never, nullptr);
+    ::timerfd_settime(timer_.get(), 0, polling_ ? &every : &never, nullptr);
   }
 
   const Options& options_;

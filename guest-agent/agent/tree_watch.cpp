@@ -25,11 +25,16 @@ bool is_relevant(std::string_view name) {
 }  // namespace
 
 base::Result<void> TreeWatch::open() {
-  watches_.clear();
-  is_complete_ = false;
+  close();
   inotify_ = base::Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (inotify_) return {};
   return base::fail_errno(errno, "cannot watch cgroups");
+}
+
+void TreeWatch::close() {
+  watches_.clear();
+  is_complete_ = false;
+  inotify_.reset();
 }
 
 bool TreeWatch::watch_only(const std::vector<std::filesystem::path>& directories) {
@@ -55,11 +60,13 @@ bool TreeWatch::watch_only(const std::vector<std::filesystem::path>& directories
   return news;
 }
 
-CgroupNews TreeWatch::drain() {
+base::Result<CgroupNews> TreeWatch::drain() {
   alignas(inotify_event) std::array<char, 4096> buffer;
   CgroupNews news;
   for (;;) {
     const ssize_t size = ::read(inotify_.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno != EAGAIN) return base::fail_errno(errno, "cannot watch cgroups");
     if (size <= 0) return news;
     for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
       inotify_event event{};

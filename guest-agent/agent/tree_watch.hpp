@@ -31,9 +31,11 @@ class TreeWatch {
   /// All of them are watched, but for those that are not there: what happens in the others is not
   /// heard of.
   bool is_complete() const { return is_complete_; }
+  /// Watches nothing until it is opened again.
+  void close();
   int fd() const { return inotify_.get(); }
-  /// Reads all that is there.
-  CgroupNews drain();
+  /// Reads all that is there. The error: what happened is not known, and will not be.
+  base::Result<CgroupNews> drain();
 
  private:
   void handle(const inotify_event& event, std::string_view name, CgroupNews& news) const;

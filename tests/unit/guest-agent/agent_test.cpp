@@ -199,14 +199,14 @@ TEST_CASE("the agent's own writes are not changes") {
   agent.apply(spec_of(4, {3}, kId));
   do_all_of(agent);
   const auto own = watch.drain();
-  CHECK_FALSE(own.changed);
-  CHECK(own.cpusets.size() == 3);
-  CHECK(agent.has_given(own.cpusets));
+  CHECK_FALSE(own->changed);
+  CHECK(own->cpusets.size() == 3);
+  CHECK(agent.has_given(own->cpusets));
 
   const std::string whose =
       GENERATE("kubepods/" + kId, "system.slice/kata-agent.service", "system.slice", "kubepods");
   scene.files.write("cgroup/" + whose + "/cpuset.cpus", "0-1\n");
-  CHECK_FALSE(agent.has_given(watch.drain().cpusets));
+  CHECK_FALSE(agent.has_given(watch.drain()->cpusets));
 }
 
 TEST_CASE("without cpusets every thread is placed, also later ones") {

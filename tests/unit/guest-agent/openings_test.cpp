@@ -26,6 +26,36 @@ TEST_CASE("what cannot be watched is not taken for watched") {
   CHECK_FALSE(watch.is_complete());
 }
 
+TEST_CASE("a watch whose events cannot be read says so") {
+  tests::TempDir files;
+  agent::TreeWatch watch;
+  REQUIRE(watch.open());
+  watch.watch_only({files.path()});
+  std::filesystem::create_directory(files.path() / "one");
+  const auto news = watch.drain();
+  REQUIRE(news);
+  CHECK(news->changed);
+  watch.close();
+  CHECK_FALSE(watch.is_complete());
+  CHECK_FALSE(watch.drain());
+}
+
+TEST_CASE("what has failed since it was opened is opened again by the next attempt") {
+  int tried = 0;
+  agent::Openings openings;
+  openings.add_failed(
+      [&tried]() -> base::Result<void> {
+        ++tried;
+        return {};
+      },
+      base::Error{base::ErrorCode::kTransient, "a test"});
+  CHECK(tried == 0);
+  CHECK_FALSE(openings.are_done());
+  openings.retry();
+  CHECK(tried == 1);
+  CHECK(openings.are_done());
+}
+
 TEST_CASE("what cannot be opened is tried again, unless it never can be") {
   for (const auto& [code, tries] :
        {std::pair(base::ErrorCode::kTransient, 3), std::pair(base::ErrorCode::kUnavailable, 1),
