@@ -103,7 +103,10 @@ base::Result<policy::ledger::Event> read_sandbox(policy::ledger::Source source,
   fields.finish();
   if (!input_error.empty()) return unexpected(input_error.error());
   if (!pod.qmp_socket.empty()) {
-    if (auto good = vmm::check_qmp_socket(pod.qmp_socket); !good) return unexpected(good.error());
+    // One that cannot be examined is refused, too: whoever names it can name another.
+    if (const auto good = vmm::check_qmp_socket(pod.qmp_socket); !good) {
+      return base::fail(base::ErrorCode::kInvalid, good.error().message);
+    }
   }
   if (!pod.agent.empty()) {
     if (auto good = guest::parse_address(pod.agent); !good) return unexpected(good.error());

@@ -6,13 +6,13 @@
 #include "affinity/host/cfs_quota.hpp"
 #include "affinity/host/container_process.hpp"
 #include "affinity/line/sandbox.hpp"
+#include "affinity/messages/terms.hpp"
 
 namespace ka::line {
 namespace {
 
 using policy::ThreadKey;
 
-constexpr const char* kUnanswered = "the helper (kata-affinity-helper) has not responded yet";
 constexpr const char* kInGuest = "in its guest it has a CFS quota";
 
 std::vector<ThreadKey> dedicated_threads(const Sandbox& sandbox, const std::string& container) {
@@ -34,7 +34,7 @@ std::string why_kept(const Node& node, const TunedContainer& container,
   const board::QuotaView& view = node.board.quotas();
   if (!view.trouble.empty()) return view.trouble;
   const auto known = view.containers.find(quota_name(container));
-  if (known == view.containers.end()) return kUnanswered;
+  if (known == view.containers.end()) return messages::kHelperPending;
   return known->second.empty() ? quota.directory.string() + " has a CFS quota" : known->second;
 }
 

@@ -9,6 +9,7 @@
 #include "affinity/line/plain_pods.hpp"
 #include "affinity/line/quotas.hpp"
 #include "affinity/line/sandbox.hpp"
+#include "affinity/messages/terms.hpp"
 
 namespace ka::line {
 namespace {
@@ -17,7 +18,6 @@ using policy::CpuSet;
 using policy::TuningKind;
 using policy::ledger::PodRecord;
 
-constexpr const char* kPending = "the helper (kata-affinity-helper) has not responded yet";
 /// CRI-O's cgroups of containers: crio-ID.scope, or without systemd crio-ID.
 constexpr std::string_view kOfCrio = "crio-";
 
@@ -80,9 +80,9 @@ const std::set<TuningKind>& allowed_to(const Node& node, const PodRecord& pod) {
 std::string isolation_problem(const Node& node, const TunedContainer& container) {
   if (!node.options.quiet.partitions) return "quiet_partitions is false";
   const board::PartitionView* partition = node.board.partition(container.pod);
-  if (partition == nullptr) return kPending;
+  if (partition == nullptr) return messages::kHelperPending;
   if (!partition->problem.empty()) return partition->problem;
-  return container.cpus.subset_of(partition->cpus) ? "" : kPending;
+  return container.cpus.subset_of(partition->cpus) ? "" : messages::kHelperPending;
 }
 
 std::string interrupt_problem(const Node& node, const TunedContainer& container) {
@@ -90,7 +90,7 @@ std::string interrupt_problem(const Node& node, const TunedContainer& container)
   if (!quiet.trouble.empty()) {
     return "the helper (kata-affinity-helper) does not respond: " + quiet.trouble;
   }
-  if (!quiet.state) return kPending;
+  if (!quiet.state) return messages::kHelperPending;
   if (!quiet.state->problem.empty()) {
     return "the helper (kata-affinity-helper) can write nothing: " + quiet.state->problem;
   }
@@ -104,7 +104,7 @@ std::string power_problem(const Node& node, const TunedContainer& container,
                           std::string policy::PowerProblem::* of_setting) {
   const board::PowerView& power = node.board.power();
   if (!power.trouble.empty()) return power.trouble;
-  if (!container.cpus.subset_of(power.cpus)) return kPending;
+  if (!container.cpus.subset_of(power.cpus)) return messages::kHelperPending;
   for (const auto& [cpu, problem] : power.problems) {
     if (container.cpus.contains(cpu) && !(problem.*of_setting).empty()) return problem.*of_setting;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/messages/quiet.hpp"
 
+#include "affinity/messages/terms.hpp"
+
 namespace ka::messages {
 
 using policy::plan::NotQuiet;
@@ -25,7 +27,7 @@ std::string obstacle_text(const policy::plan::QuietObstacle& obstacle) {
     case NotQuiet::kProblem:
       return "the helper (kata-affinity-helper) can write nothing: " + subject;
     case NotQuiet::kPending:
-      return "the helper (kata-affinity-helper) has not responded yet";
+      return kHelperPending;
     case NotQuiet::kUnseen:
       return "the helper (kata-affinity-helper) cannot see all that may run there: " + subject;
     case NotQuiet::kUnitLeft:

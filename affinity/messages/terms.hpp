@@ -10,6 +10,10 @@
 
 namespace ka::messages {
 
+/// Of what the helper is asked for.
+inline constexpr const char* kHelperPending =
+    "the helper (kata-affinity-helper) has not responded yet";
+
 /// "1 thread", "2 threads", "2 sandboxes".
 std::string counted(long long number, std::string_view noun);
 

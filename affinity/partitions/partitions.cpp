@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "affinity/messages/terms.hpp"
+
 namespace ka::partitions {
 
 using base::ErrorCode;
@@ -11,8 +13,6 @@ using board::NotificationKind;
 using policy::Partition;
 
 namespace {
-
-constexpr const char* kPending = "the helper (kata-affinity-helper) has not responded yet";
 
 std::optional<PartitionState> state_of(const std::optional<State>& state, const Wants& held,
                                        const std::string& id) {
@@ -144,10 +144,11 @@ board::PartitionView Partitions::view_of(const std::string& id, const Partition&
   if (!trouble_.empty()) return {partition.cpus, trouble_, {}, {}};
   const auto held = held_.find(id);
   const bool is_held = held != held_.end() && held->second == partition;
-  if (!is_held) return {partition.cpus, refusal_.empty() ? kPending : refusal_, {}, {}};
+  if (!is_held)
+    return {partition.cpus, refusal_.empty() ? messages::kHelperPending : refusal_, {}, {}};
   if (state_ && !state_->problem.empty()) return {partition.cpus, state_->problem, {}, {}};
   const auto state = state_of(state_, held_, id);
-  if (!state) return {partition.cpus, kPending, {}, {}};
+  if (!state) return {partition.cpus, messages::kHelperPending, {}, {}};
   return {partition.cpus, state->problem, state->not_realtime, state->low_power};
 }
 

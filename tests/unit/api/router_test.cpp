@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API's calls against a real line on a node made of files.
+#include "tests/temp_dir.hpp"
 #include "tests/unit/api/scene.hpp"
 
 using namespace ka;
@@ -101,6 +102,15 @@ TEST_CASE("the response to a change reports what was done", "[api]") {
   CHECK(done.at("writes") == 5);
   CHECK(done.at("failed") == 0);
   CHECK(done.at("seconds").is_double());
+}
+
+TEST_CASE("a monitor's socket that cannot be examined is refused", "[api]") {
+  Api api;
+  tests::TempDir files;
+  const auto loop = files.path() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  CHECK(api.bad("PUT", "/v1/sandboxes/s2", "{\"qmp_socket\":\"" + loop.string() + "\"}") ==
+        "400 " + loop.string() + ": Too many levels of symbolic links");
 }
 
 TEST_CASE("an invalid request gets its reason and changes nothing", "[api]") {
