@@ -33,6 +33,8 @@ class Trespasses {
   /// The sandbox has ended.
   void forget(std::string_view sandbox);
 
+  /// Whether the sandbox's threads may use CPUs of others, by what was recorded last.
+  bool is_open(std::string_view sandbox) const { return open_.find(sandbox) != open_.end(); }
   /// CPUs that are touched now, counted once for each sandbox that does.
   int open_cpus() const;
   /// All that ever were, by source.

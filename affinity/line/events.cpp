@@ -39,13 +39,20 @@ Line::Changes Line::fold(const std::vector<Event>& events) {
     changes.pods.insert(change.sandbox);
     changes.pods.insert(change.ownership_changed.begin(), change.ownership_changed.end());
     if (!change.only_widens) changes.narrowed.insert(change.sandbox);
+    changes.owners |= change.owners;
     changes.exclusive_map |= change.exclusive_map;
     changes.taken |= change.taken;
   }
-  if (changes.exclusive_map) {
-    for (const auto& [id, sandbox] : node_.sandboxes) record_trespass(node_, *sandbox);
-  }
+  if (changes.owners) record_trespasses(changes.taken);
   return changes;
+}
+
+/// Of the sandboxes in the way of a new owner, and of those that were in the way of one.
+void Line::record_trespasses(const policy::CpuSet& taken) {
+  const board::Trespasses& trespasses = node_.board.trespasses();
+  for (const auto& [id, sandbox] : node_.sandboxes) {
+    if (sandbox->uses(taken) || trespasses.is_open(id)) record_trespass(node_, *sandbox);
+  }
 }
 
 /// A sandbox that is forgotten while its VM lives is released first.
@@ -128,7 +135,7 @@ Affected Line::pressed_by(const Changes& changes) const {
   for (const std::string& id : changes.narrowed) {
     if (Sandbox* concerned = node_.sandboxes.find(id)) pressed.push_back(concerned);
   }
-  if (!changes.exclusive_map) return pressed;
+  if (!changes.owners) return pressed;
   for (Sandbox* sandbox : node_.sandboxes.all()) {
     if (changes.narrowed.contains(sandbox->id())) continue;
     const bool unseen = sandbox->plan() == nullptr;

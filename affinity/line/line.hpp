@@ -101,7 +101,7 @@ class Line {
   struct Changes {
     Ids pods;      ///< those concerned; "" is the node as a whole
     Ids narrowed;  ///< of these, those that may have to leave CPUs
-    bool exclusive_map = false;
+    bool owners = false, exclusive_map = false;
     policy::CpuSet taken;
   };
 
@@ -122,6 +122,7 @@ class Line {
   // Events (events.cpp).
   Changes fold(const std::vector<policy::ledger::Event>& events);
   policy::ledger::Change fold(const policy::ledger::Event& event);
+  void record_trespasses(const policy::CpuSet& taken);
   Affected affected_by(const Changes& changes) const;
   Outcome narrow_by(const Changes& changes, std::chrono::nanoseconds budget);
   Affected pressed_by(const Changes& changes) const;

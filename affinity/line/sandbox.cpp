@@ -19,7 +19,7 @@ using policy::ledger::PodRecord;
 /// Number of hard links of /proc/<pid>/task: threads + 2 (proc_task_getattr in fs/proc/base.c).
 std::size_t tasks_of(const base::ProcFs& proc, int pid) {
   struct stat status{};
-  const auto path = proc.root() / std::to_string(pid) / "task";
+  const std::string path = proc.root().native() + '/' + std::to_string(pid) + "/task";
   return ::stat(path.c_str(), &status) == 0 ? status.st_nlink : 0;
 }
 
@@ -206,8 +206,9 @@ bool Sandbox::is_unchanged(const ProbeContext& context, bool node_has_vfio,
 }
 
 bool Sandbox::uses(const CpuSet& cpus) const {
-  return std::ranges::any_of(
-      threads_, [&](const ThreadView& thread) { return thread.actual.intersects(cpus); });
+  return !cpus.empty() && std::ranges::any_of(threads_, [&](const ThreadView& thread) {
+    return thread.actual.intersects(cpus);
+  });
 }
 
 std::vector<ChangedMask> Sandbox::changed_masks(host::AffinityCalls& calls) const {

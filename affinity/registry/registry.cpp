@@ -97,7 +97,7 @@ Change Registry::apply(const Event& event) {
   const policy::CpuSet owned = ledger_.exclusive();
   const policy::CpuSet contested = ledger_.contested();
   Change change = ledger_.apply(event);
-  if (!change.exclusive_map) return change;
+  if (!change.owners) return change;
   ownership_times_.record_taken(change.taken, clock_.now());
   ownership_times_.record_changed(change.taken | difference(owned, ledger_.exclusive()) |
                                       difference(contested, ledger_.contested()),
@@ -109,7 +109,7 @@ Change Registry::apply(const Event& event) {
 void Registry::notify_of_contests(const Change& change) {
   const PodRecord* pod = ledger_.find(change.sandbox);
   const bool within = pod != nullptr && !policy::ledger::contested_within(*pod).empty();
-  if (!change.exclusive_map && !within && contests_.empty()) return;
+  if (!change.owners && !within && contests_.empty()) return;
   const auto before = std::exchange(contests_, policy::ledger::contests_of(ledger_));
   if (const auto ended = cpus_of(before) - cpus_of(contests_); !ended.empty()) {
     board_.notify(NotificationKind::kCpusUncontested, {},

@@ -118,10 +118,10 @@ Change Ledger::apply(const Event& event) {
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names.merge(assignments_.pods());
   // What a set has in common with the pool is evidence about any container.
   if (pool != assignments_.pool_version()) touch_all(touched);
-  change.exclusive_map = by_kubelet;
+  change.owners = by_kubelet;
   finish(std::move(touched), change);
   change.only_widens =
-      known && !change.exclusive_map && only_widens(*known, *facts_of(seen->sandbox, seen->id));
+      known && change.taken.empty() && only_widens(*known, *facts_of(seen->sandbox, seen->id));
   return change;
 }
 

@@ -71,7 +71,8 @@ struct PodRecord {
 struct Change {
   bool any = false;
   std::string sandbox;  ///< the pod concerned; empty for node-wide events
-  /// Who owns which CPU changed, or where that is in doubt: every sandbox is planned again.
+  bool owners = false;  ///< who owns which CPU changed
+  /// That, or where it is in doubt: every sandbox is planned again.
   bool exclusive_map = false;
   CpuSet taken;  ///< CPUs with a new owner
   /// Pods with a container that owns its CPUs now, or no longer, or whose doubt began or ended.
@@ -158,6 +159,10 @@ class Ledger {
     std::set<std::string> names;   ///< of pods, that came, went or were assigned something
     std::set<CpuSet> sets;         ///< that the pod's containers had before it, or have after it
   };
+  /// What another decision about a pod's containers changed.
+  struct Decided {
+    bool owners = false, doubts = false;
+  };
   /// Pods by name and uid, so that an event need not visit all of them.
   struct Index {
     std::map<std::string, std::set<std::string>> by_owner;
@@ -180,7 +185,7 @@ class Ledger {
   void add_owners_by_name(Touched& touched) const;
   void finish(Touched touched, Change& change);
   std::set<std::string> pods_of(const Touched& touched) const;
-  bool update_ownership(PodRecord& pod) const;
+  Decided update_ownership(PodRecord& pod) const;
   std::optional<Ownership> ownership_by_kubelet(const PodRecord& pod,
                                                 const ContainerRecord& container) const;
   std::optional<Ownership> ownership_by_claims(const ContainerRecord& container) const;

@@ -132,7 +132,9 @@ void Ledger::finish(Touched touched, Change& change) {
   add_owners_by_name(touched);
   for (const std::string& id : pods_of(touched)) {
     PodRecord& pod = pods_.at(id);
-    if (!update_ownership(pod)) continue;
+    const Decided decided = update_ownership(pod);
+    if (!decided.owners && !decided.doubts) continue;
+    change.owners |= decided.owners;
     change.exclusive_map = true;
     change.ownership_changed.insert(id);
     touch(pod, touched);
@@ -140,9 +142,11 @@ void Ledger::finish(Touched touched, Change& change) {
   for (const std::string& owner : touched.owners) {
     const Owners::Moved moved = owners_.give(owner, owned_by(owner));
     const Owners::Moved doubted = doubts_.give(owner, doubted_by(owner));
-    change.exclusive_map |= moved.any || doubted.any;
+    change.owners |= moved.any;
+    change.exclusive_map |= doubted.any;
     change.taken |= moved.taken;
   }
+  change.exclusive_map |= change.owners;
 }
 
 /// A set that one pod uses, or two, may have been used by two or by one before: whether one who
@@ -163,12 +167,12 @@ std::set<std::string> Ledger::pods_of(const Touched& touched) const {
   return pods;
 }
 
-bool Ledger::update_ownership(PodRecord& pod) const {
-  bool changed = false;
+Ledger::Decided Ledger::update_ownership(PodRecord& pod) const {
+  Decided changed;
   for (auto& [id, container] : pod.containers) {
     const Ownership now = ownership_of(pod, container);
-    changed |= std::exchange(container.facts.exclusive, now.exclusive) != now.exclusive;
-    changed |= std::exchange(container.in_doubt, now.in_doubt) != now.in_doubt;
+    changed.owners |= std::exchange(container.facts.exclusive, now.exclusive) != now.exclusive;
+    changed.doubts |= std::exchange(container.in_doubt, now.in_doubt) != now.in_doubt;
   }
   return changed;
 }

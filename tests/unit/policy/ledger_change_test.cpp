@@ -40,6 +40,42 @@ TEST_CASE("only a shared container that gets CPUs, and nothing else, widens only
   CHECK_FALSE(ledger.apply(seen("b", "b1", {}, false)).only_widens);
 }
 
+TEST_CASE("a container that may own the CPUs it gets widens only: they are taken from nobody yet") {
+  Ledger ledger;
+  const auto may_own = [&](const std::string& pod, CpuSet cpus) {
+    ContainerFacts facts;
+    facts.id = pod + "1";
+    facts.cpus = std::move(cpus);
+    facts.quota = -1;
+    return ledger.apply({Source::kNri, whole_report(pod, facts)});
+  };
+  may_own("a", {0});
+  const Change wider = may_own("a", {0, 1});
+  CHECK(wider.exclusive_map);
+  CHECK_FALSE(wider.owners);
+  CHECK(wider.only_widens);
+  CHECK(wider.taken.empty());
+  CHECK(ledger.doubted_to_others("b", CpuSet::range(0, 7)) == CpuSet{0, 1});
+}
+
+TEST_CASE(
+    "a container that widens and leaves its set to another as its own is not all that changed") {
+  Ledger ledger;
+  const auto of_quota = [&](const std::string& pod, CpuSet cpus) {
+    ContainerFacts facts;
+    facts.id = pod + "1";
+    facts.cpus = std::move(cpus);
+    facts.quota = 200000;
+    facts.period = 100000;
+    return ledger.apply({Source::kNri, whole_report(pod, facts)});
+  };
+  of_quota("a", {0, 1});
+  of_quota("b", {0, 1});
+  const Change wider = of_quota("a", {0, 1, 2});
+  CHECK(wider.taken == CpuSet{0, 1});
+  CHECK_FALSE(wider.only_widens);
+}
+
 TEST_CASE("a pod is its highest-ranking source's, whichever reported it first") {
   Ledger ledger;
   const auto source_after = [&](Source source) {
