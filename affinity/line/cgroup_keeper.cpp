@@ -65,6 +65,7 @@ bool CgroupKeeper::narrow(const CpuSet& wanted, Time now, const CgroupWriter& wr
   if (!in_charge()) return false;
   state_ = State::kManaged;
   const auto cpus = policy::plan::narrowed(*cpuset_, wanted);
+  if (!cpus) failure_.clear();
   return cpus && answer(*cpus, wanted, now, writer);
 }
 
@@ -81,6 +82,7 @@ bool CgroupKeeper::write(const CpuSet& cpus, const CgroupWriter& writer) {
   writer.save();
   const auto done = writer.cpusets.write(directory_, cpus);
   next_.reset();
+  failure_.clear();
   if (done) {
     cpuset_->configured = cpus;
     ours_ = cpus;
@@ -88,7 +90,7 @@ bool CgroupKeeper::write(const CpuSet& cpus, const CgroupWriter& writer) {
   }
   const bool is_final = done.error().code == base::ErrorCode::kPermission;
   state_ = is_final ? State::kRefused : State::kFailed;
-  problem_ = done.error().message;
+  (is_final ? problem_ : failure_) = done.error().message;
   return false;
 }
 
@@ -102,6 +104,7 @@ bool CgroupKeeper::give_back(const CpuSet& foreign, const CgroupWriter& writer) 
 
 void CgroupKeeper::forget() {
   state_ = State::kUnmanaged;
+  failure_.clear();
   theirs_.reset();
   ours_.reset();
   next_.reset();

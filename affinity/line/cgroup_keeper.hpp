@@ -82,8 +82,8 @@ class CgroupKeeper {
   /// Precondition: in_charge().
   const policy::plan::Cpuset& cpuset() const { return *cpuset_; }
   const Directory& directory() const { return directory_; }
-  /// Why it is not managed although it should be; empty if it is.
-  const std::string& problem() const { return problem_; }
+  /// Why it is not managed although it should be, or why its last write failed; empty if neither.
+  const std::string& problem() const { return problem_.empty() ? failure_ : problem_; }
   /// Others have written there since we did.
   bool is_overwritten() const { return ours_ && cpuset_ && cpuset_->configured != *ours_; }
   /// What is configured there, as last seen or written by us since.
@@ -129,7 +129,8 @@ class CgroupKeeper {
   State state_ = State::kUnmanaged;
   Directory directory_;
   std::optional<policy::plan::Cpuset> cpuset_;  ///< as last seen, or written by us since
-  std::string problem_;
+  std::string problem_;                         ///< as last seen
+  std::string failure_;                         ///< of a write that is still to be done
   std::optional<policy::CpuSet> theirs_;
   std::optional<policy::CpuSet> ours_;  ///< what we wrote last
   std::optional<policy::CpuSet> next_;  ///< a write that was begun, and may have been done

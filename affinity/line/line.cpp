@@ -220,7 +220,7 @@ int Line::report_drift(const Affected& sandboxes, Trigger trigger) {
       node_.board.notify(NotificationKind::kDrift, sandbox->id(), class_drift_text(values),
                          "resource-class");
     }
-    if (sandbox->left_alone()) continue;
+    if (node_.is_given_back(*sandbox)) continue;
     const std::vector<ChangedMask> changed = sandbox->changed_masks(node_.calls);
     if (changed.empty()) continue;
     threads += static_cast<int>(changed.size());

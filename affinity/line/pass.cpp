@@ -183,15 +183,23 @@ Affected Pass::write_masks(const Affected& sandboxes) {
   }
   std::set<Sandbox*> again;
   const auto writes = policy::plan::diff(placements);
-  const auto results = apply(writes, node_.calls, stats_);
+  auto results = apply(writes, node_.calls, stats_);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const WriteResult& result = results[i];
+    WriteResult& result = results[i];
     Sandbox& sandbox = *owner[result.key];
+    if (node_.is_given_back(sandbox)) accept_given_back(writes[i], result);
     record(sandbox, result);
     if (result.unsettled) node_.unsettled[result.key] = {sandbox.id(), writes[i]};
     if (result.status == WriteResult::Status::kRetry) again.insert(&sandbox);
   }
   return {again.begin(), again.end()};
+}
+
+/// A thread with a mask of all CPUs follows its cgroup: it gets the CPUs of a partition that is
+/// still to be dissolved when they return to that.
+void Pass::accept_given_back(const policy::plan::Write& write, WriteResult& result) {
+  const bool is_narrower = result.status == WriteResult::Status::kRetry && !result.actual.empty();
+  if (write.everywhere && is_narrower) result.status = WriteResult::Status::kDone;
 }
 
 Pass::Placements Pass::placements_to_write(const Sandbox& sandbox) {

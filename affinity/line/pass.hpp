@@ -56,6 +56,7 @@ class Pass {
   Placements placements_to_write(const Sandbox& sandbox);
   Placements within(Extent extent, const Sandbox& sandbox, Placements placements) const;
   Placements placements_of_unseen(const Sandbox& sandbox);
+  static void accept_given_back(const policy::plan::Write& write, WriteResult& result);
   void record(Sandbox& sandbox, const WriteResult& result);
 
   // Cgroups, interrupts and resource classes (pass_keepers.cpp).
@@ -63,6 +64,7 @@ class Pass {
   CgroupWriter cgroup_writer(const Sandbox& sandbox);
   bool narrow_cgroup(Sandbox& sandbox);
   void report_overwritten_cgroup(const Sandbox& sandbox) const;
+  void report_unwritten_cgroup(const Sandbox& sandbox) const;
   void record_cgroup_write(const Sandbox& sandbox);
   void place_interrupts(Sandbox& sandbox);
   void place_classes(Sandbox& sandbox);

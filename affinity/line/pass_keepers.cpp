@@ -32,11 +32,13 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
     sandbox.observe_masks(node_.probe(stats_), node_.pod_of(sandbox));
   }
   if (keeper.in_charge() || !(wrote || was_in_charge)) return;
-  if (was_in_charge) {
-    node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(),
-                       "cannot write its cgroup: " + keeper.problem());
-  }
+  if (was_in_charge) report_unwritten_cgroup(sandbox);
   plan(node_, sandbox);
+}
+
+void Pass::report_unwritten_cgroup(const Sandbox& sandbox) const {
+  node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(),
+                     "cannot write its cgroup: " + sandbox.keeper().problem());
 }
 
 CgroupWriter Pass::cgroup_writer(const Sandbox& sandbox) {
@@ -46,9 +48,12 @@ CgroupWriter Pass::cgroup_writer(const Sandbox& sandbox) {
 /// True when it wrote.
 bool Pass::narrow_cgroup(Sandbox& sandbox) {
   if (node_.options.observe) return false;
+  CgroupKeeper& keeper = sandbox.keeper();
+  const bool was_in_charge = keeper.in_charge();
   const bool wrote =
-      sandbox.keeper().narrow(sandbox.cgroup_wanted(), node_.clock.now(), cgroup_writer(sandbox));
+      keeper.narrow(sandbox.cgroup_wanted(), node_.clock.now(), cgroup_writer(sandbox));
   if (wrote) record_cgroup_write(sandbox);
+  if (was_in_charge && !keeper.in_charge()) report_unwritten_cgroup(sandbox);
   return wrote;
 }
 

@@ -122,6 +122,21 @@ TEST_CASE("a failed write is retried at the next observation, unless refused") {
   }
 }
 
+TEST_CASE("why a write failed is known until it is done, or need not be") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.widen({2, 3, 6});
+  scene.cpusets.fault = EIO;
+  CHECK_FALSE(scene.keeper.narrow({2, 6}, scene.now, scene.writer));
+  CHECK(scene.observe(CgroupMode::kManage) == State::kManaged);
+  CHECK(scene.keeper.problem().find("Input/output error") != std::string::npos);
+  const bool is_written = GENERATE(true, false);
+  scene.cpusets.fault = is_written ? 0 : EIO;
+  const CpuSet wanted = is_written ? CpuSet{2, 6} : CpuSet{2, 3, 6};
+  CHECK(scene.keeper.narrow(wanted, scene.now, scene.writer) == is_written);
+  CHECK(scene.keeper.problem().empty());
+}
+
 TEST_CASE("conflicting writes are reverted again after the back-off") {
   Scene scene;
   scene.observe(CgroupMode::kManage);

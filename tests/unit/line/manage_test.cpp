@@ -259,6 +259,25 @@ TEST_CASE("a cgroup that cannot be written is obeyed, and status names the reaso
   CHECK(scene.cgroup() == "0-7");
 }
 
+TEST_CASE("a cgroup that cannot be narrowed is reported, with the reason, until it is") {
+  Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
+  scene.cpusets.fault = EIO;
+  scene.kata_overwrites(CpuSet::range(0, 7));
+  CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
+  const auto of_cgroup = [&scene] {
+    std::string text;
+    for (const line::Finding& finding : scene.verifier().verify().findings) {
+      if (finding.subject == "cgroup") text += finding.text;
+    }
+    return text;
+  };
+  CHECK(of_cgroup() == "its cgroup has CPUs 0-7, wanted 2-3: pods/s1: Input/output error");
+  scene.cpusets.fault = 0;
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(scene.cgroup() == "2-3");
+  CHECK(of_cgroup().empty());
+}
+
 TEST_CASE("observe mode plans as if the cgroup were managed, and writes nothing") {
   auto options = managed(policy::plan::Housekeeping::Kind::kSharedPool);
   options.observe = true;

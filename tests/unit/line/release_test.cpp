@@ -82,6 +82,28 @@ TEST_CASE("a failed release is retried, except for a libvirt domain") {
   }
 }
 
+TEST_CASE("threads released while a partition has their CPUs are done: they follow the cgroup") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.calls.cgroup_of = [](int tid) {
+    return tid == 111 || tid == 112 ? policy::CpuSet{4, 5} : policy::CpuSet{0, 1, 2, 3, 6, 7};
+  };
+  scene.line().refresh("s1");
+  scene.notified.clear();
+  const auto outcome = scene.requests().release("s1");
+  REQUIRE(outcome);
+  CHECK(outcome->failed == 0);
+  CHECK(outcome->planned == 1);
+  CHECK(scene.cpus(111) == "4-5");
+  CHECK(std::ranges::count(scene.notified, "unplaced") == 0);
+  scene.calls.cgroup_of = nullptr;
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "0-7");
+  scene.line().check_drift();
+  CHECK(std::ranges::count(scene.notified, "drift") == 0);
+}
+
 TEST_CASE("enable = false and removal release too") {
   LineScene scene;
   scene.boot_vm(100, 3);
