@@ -69,15 +69,15 @@ void Watches::handle(const board::Notification& notification) {
   if (notification.sandbox.empty()) return;
   const bool rechecks = needs_rechecks(notification.kind);
   boost::asio::post(io_, [this, id = notification.sandbox, rechecks] {
-    update(id);
+    update(id, line_.node().view(id));
     if (rechecks) begin_rechecks(id);
   });
 }
 
 void Watches::refresh() {
   for (const std::string& id : line_.node().sandbox_ids()) {
-    update(id);
     const auto view = line_.node().view(id);
+    update(id, view);
     const auto found = watches_.find(id);
     if (!view || found == watches_.end()) continue;
     if (std::exchange(found->second.threads, view->threads.size()) != view->threads.size()) {
@@ -87,8 +87,7 @@ void Watches::refresh() {
   watch_cgroups();
 }
 
-void Watches::update(const std::string& id) {
-  const auto view = line_.node().view(id);
+void Watches::update(const std::string& id, const std::optional<line::SandboxView>& view) {
   if (!view) {
     if (watches_.erase(id) > 0) watch_cgroups_soon();
     return;

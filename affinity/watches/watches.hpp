@@ -70,7 +70,8 @@ class Watches {
   };
 
   void handle(const board::Notification& notification);
-  void update(const std::string& id);
+  /// `view`: the sandbox as it is now; absent: it has ended.
+  void update(const std::string& id, const std::optional<line::SandboxView>& view);
   void watch_exit(const std::string& id, Watch& watch);
   void handle_exit(const std::string& id, const policy::ProcessId& vmm);
   void update_monitor(const std::string& id, Watch& watch, const policy::ledger::PodRecord& pod);

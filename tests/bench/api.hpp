@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -30,19 +31,28 @@ class Api {
   }
 
   void put(const std::string& target, const std::string& body) const {
+    request("PUT", target, body);
+  }
+
+  /// What fits into 64 KiB of the response, head and body.
+  std::string get(const std::string& target) const { return request("GET", target, {}); }
+
+ private:
+  std::string request(const std::string& method, const std::string& target,
+                      const std::string& body) const {
     const std::string request =
-        "PUT " + target +
+        method + ' ' + target +
         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
         "\r\n\r\n" + body;
     if (::write(fd_.get(), request.data(), request.size()) < 0) std::exit(1);
     std::string answer(65536, '\0');
     const ssize_t got = ::read(fd_.get(), answer.data(), answer.size());
-    if (got > 12 && answer.compare(9, 1, "2") == 0) return;
-    std::fprintf(stderr, "%s: %.*s\n", target.c_str(), static_cast<int>(got), answer.data());
+    answer.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (answer.size() > 12 && answer.compare(9, 1, "2") == 0) return answer;
+    std::fprintf(stderr, "%s: %s\n", target.c_str(), answer.c_str());
     std::exit(1);
   }
 
- private:
   base::Fd fd_;
 };
 

@@ -56,6 +56,11 @@ int main(int argc, char** argv) {
     if (!vmms.back()->wait_output()) return 1;
     add_sandbox(api, i, vmms.back()->pid());
   }
+  // Everything is planned again when the sources that a start waits for have reported, or never
+  // will.
+  while (api.get("/v1/node").find("\"may_widen\":true") == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
   std::this_thread::sleep_for(std::chrono::seconds(5));  // the looks that follow an event
   const double before = ka::bench::cpu_time(daemon.pid());
   std::this_thread::sleep_for(std::chrono::seconds(seconds));

@@ -55,11 +55,10 @@ def _run(*command: str) -> None:
 
 
 class Busy:
-    """Makes the node busy from its making on. Interrupts of the serial port and the clock begin on CPUs `on`."""
+    """Makes the node busy from its making on."""
 
-    def __init__(self, on: str) -> None:
+    def __init__(self) -> None:
         self._units: list[str] = []
-        self._interrupts(sorted(cpus.parse(on)))
         self._disk()
         self._network()
         for name, line in _SERVICES.items():
@@ -70,6 +69,16 @@ class Busy:
             _run("systemd-run", "--quiet", f"--unit=lab-{name}", *timing, "sh", "-c", line)
             self._units.append(f"lab-{name}.timer")
         self._cron()
+
+    def interrupt(self, on: str) -> None:
+        """Sends the interrupts of the serial port and the clock to CPUs `on`, where they may be: their masks stay as they are, and a wider one
+        does not change where an interrupt is sent now."""
+        targets = sorted(cpus.parse(on))
+        for number, name in enumerate(("ttyS0", "rtc0")):
+            mask = next(Path("/proc/irq").glob(f"*/{name}")).with_name("smp_affinity_list")
+            wider = mask.read_text()
+            mask.write_text(str(targets[number % len(targets)]))
+            mask.write_text(wider)
 
     def stop(self) -> None:
         """Ends all of it."""
@@ -86,14 +95,6 @@ class Busy:
         _CRONTABS.mkdir()
         (_CRONTABS / "root").write_text(_CRONTAB)
         self._service("cron", "busybox", "crond", "-f", "-c", str(_CRONTABS))
-
-    def _interrupts(self, on: list[int]) -> None:
-        """Where each is sent now is not changed by a wider mask."""
-        for number, name in enumerate(("ttyS0", "rtc0")):
-            mask = next(Path("/proc/irq").glob(f"*/{name}")).with_name("smp_affinity_list")
-            wider = mask.read_text()
-            mask.write_text(str(on[number % len(on)]))
-            mask.write_text(wider)
 
     def _disk(self) -> None:
         """A file system with a journal, in memory."""
