@@ -2,6 +2,7 @@
 #include "shim-ext/nri/session.hpp"
 
 #include <utility>
+#include <variant>
 
 #include "base/text.hpp"
 #include "policy/facts/limits.hpp"
@@ -16,6 +17,8 @@ using rpc::Code;
 constexpr std::string_view kPluginService = "nri.pkg.api.v1alpha1.Plugin";
 constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
 
+/// Pods, containers, and the claims that their environments name: a claim's set of CPUs takes up to
+/// 50 times the bytes that it is sent in.
 constexpr std::size_t kMostSynchronized = policy::kMaxSandboxes + policy::kMaxNodeContainers;
 
 template <typename Message>
@@ -169,11 +172,12 @@ void Session::configure(const rpc::Request& request, const rpc::Reply& reply) {
 
 /// The parts of a Synchronize are kept until the last one is there: a runtime for which there is
 /// none is given up, and what it reported is forgotten.
-bool Session::has_room_for(int more) {
-  if (parts_.size() + static_cast<std::size_t>(more) <= kMostSynchronized) return true;
+bool Session::has_room_for(std::size_t more) {
+  kept_ += more;
+  if (kept_ <= kMostSynchronized) return true;
   stage_ = Stage::kFailed;
-  failure_ =
-      "the runtime reports more than " + std::to_string(kMostSynchronized) + " pods and containers";
+  failure_ = "the runtime reports more than " + std::to_string(kMostSynchronized) +
+             " pods, containers and claims";
   parts_ = {};
   described_ = {};
   sandboxes_ = {};
@@ -190,15 +194,11 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
   wire::SynchronizeRequest message;
   if (!parse(message, request.payload)) return reply(no_such_message());
   if (stage_ != Stage::kSynchronized && parts_.empty()) context_.translator.forget_all();
-  if (!has_room_for(message.pods_size() + message.containers_size())) return;
-  for (const auto& pod : message.pods()) {
-    sandboxes_.insert(pod.id());
-    auto event = context_.translator.pod(pod, static_cast<int>(pod.pid()));
-    if (event) parts_.push_back(std::move(*event));
-  }
+  const int reported = message.pods_size() + message.containers_size();
+  if (!has_room_for(static_cast<std::size_t>(reported))) return;
+  for (const auto& pod : message.pods()) keep(pod);
   for (const auto& container : message.containers()) {
-    parts_.push_back(context_.translator.container(container));
-    described_.push_back(context_.translator.described(container));
+    if (!keep(container)) return;
   }
   wire::SynchronizeResponse response;
   response.set_more(message.more());
@@ -212,7 +212,25 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
     stage_ = Stage::kSynchronized;
     context_.listener.connected(runtime_, accepts_updates_);
   }
+  kept_ = 0;
   context_.listener.synchronized(std::exchange(parts_, {}));
+}
+
+void Session::keep(const wire::PodSandbox& pod) {
+  auto event = context_.translator.pod(pod, static_cast<int>(pod.pid()));
+  if (base::is_id(pod.id())) sandboxes_.insert(pod.id());
+  if (event) parts_.push_back(std::move(*event));
+}
+
+/// False: its claims are more than is kept.
+bool Session::keep(const wire::Container& container) {
+  if (!context_.translator.is_named(container)) return true;
+  auto event = context_.translator.container(container);
+  const auto& claims = std::get<policy::ledger::ContainerSeen>(event.body).claims;
+  if (claims && !has_room_for(claims->size())) return false;
+  parts_.push_back(std::move(event));
+  described_.push_back(context_.translator.described(container));
+  return true;
 }
 
 /// The request may have come together with the last mark, but not before the one before it.

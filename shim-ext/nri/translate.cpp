@@ -180,11 +180,12 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   known.name = name_of(pod);
   known.cgroup = cgroup_of(pod);
   const bool probed = probe(known, pid, afresh);
-  if (!added && !probed && known.uid == pod.uid()) return std::nullopt;
-  known.uid = pod.uid();
+  std::string uid = base::printable(pod.uid());
+  if (!added && !probed && known.uid == uid) return std::nullopt;
+  known.uid = std::move(uid);
   policy::ledger::PodSeen seen;
   seen.id = pod.id();
-  seen.pod_uid = base::printable(pod.uid());
+  seen.pod_uid = known.uid;
   seen.pod_name = name_of(pod);
   seen.handler = base::printable(pod.runtime_handler());
   seen.requested_domain = requested_domain(pod);
@@ -192,6 +193,14 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   seen.requested_grade = requested_grade(pod);
   if (known.process.is_vmm) seen.vmm = known.process.id;
   return policy::ledger::Event{policy::ledger::Source::kNri, std::move(seen)};
+}
+
+bool Translator::is_named(const proto::nri::Container& container) const {
+  if (base::is_id(container.id()) && base::is_id(container.pod_sandbox_id())) return true;
+  log_.warning("container ignored", {{"container", base::printable(container.id())},
+                                     {"sandbox", base::printable(container.pod_sandbox_id())},
+                                     {"reason", "invalid id"}});
+  return false;
 }
 
 policy::ledger::Event Translator::container(const proto::nri::Container& container) const {
@@ -277,7 +286,7 @@ bool Translator::is_outside_vm(const std::string& pod) const {
 void Translator::complete(Described& described) const {
   const auto known = pods_.find(described.candidate.sandbox);
   if (known == pods_.end()) return;
-  described.candidate.pod_uid = base::printable(known->second.uid);
+  described.candidate.pod_uid = known->second.uid;
   described.candidate.pod_name = known->second.name;
   described.pod_cgroup = known->second.cgroup;
   described.outside_vm = is_outside_vm(described.candidate.sandbox);

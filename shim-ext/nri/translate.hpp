@@ -52,6 +52,9 @@ class Translator {
   std::optional<policy::ledger::Event> pod(const proto::nri::PodSandbox& pod, int pid,
                                            bool afresh = false);
 
+  /// Whether the ids of a container and its pod are ids. One that has none is logged.
+  bool is_named(const proto::nri::Container& container) const;
+
   /// A container's spec. An empty set of CPUs or nodes means "unchanged": it is not reported.
   policy::ledger::Event container(const proto::nri::Container& container) const;
 

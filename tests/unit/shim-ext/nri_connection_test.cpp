@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connection to the runtime: how it comes about, why it ends, and that it comes back.
+#include <algorithm>
 #include <chrono>
 
 #include "policy/facts/limits.hpp"
+#include "shim-ext/watch/claim_entry.hpp"
 #include "tests/unit/shim-ext/nri_scene.hpp"
 
 using namespace ka;
@@ -69,6 +71,57 @@ TEST_CASE("a runtime that reports pods without end is disconnected, and may reco
   scene.run_until([&] { return peer.closed; });
   CHECK(scene.diary.drain() == Lines{"disconnected"});
   scene.handshake();
+}
+
+TEST_CASE("claims that a runtime reports count as containers do") {
+  NriScene scene;
+  scene.start();
+  NriPeer& peer = scene.accept();
+  scene.configure("containerd", "v2.3.1", "v0.12.0");
+  std::size_t left = policy::kMaxSandboxes + policy::kMaxNodeContainers - 1;
+  wire::SynchronizeRequest all;
+  while (left > 0) {
+    wire::Container& container = *all.add_containers();
+    container = nri_container("s1", "c" + std::to_string(left), "1");
+    const std::size_t claims = std::min(left - 1, watch::kMaxClaimEntries);
+    for (std::size_t i = 0; i < claims; ++i) {
+      container.add_env("DRA_CPUSET_u" + std::to_string(i) + "=2-3");
+    }
+    left -= 1 + claims;
+  }
+  all.set_more(true);
+  scene.call("Synchronize", all);
+  wire::SynchronizeRequest last;
+  *last.add_containers() = nri_container("s1", "last", "1");
+  last.set_more(true);
+  SECTION("one container more is as many as are kept") {
+    scene.call("Synchronize", last);
+    CHECK_FALSE(peer.closed);
+  }
+  SECTION("with a claim it is too much") {
+    last.mutable_containers(0)->add_env("DRA_CPUSET_one=2-3");
+    peer.call("Synchronize", last);
+    scene.run_until([&] { return peer.closed; });
+    CHECK(scene.diary.drain() == Lines{"disconnected"});
+  }
+}
+
+TEST_CASE("nothing is kept of what a runtime reports under no valid id") {
+  NriScene scene;
+  scene.start();
+  scene.accept();
+  scene.configure("containerd", "v2.3.1", "v0.12.0");
+  const std::string endless(std::size_t{1} << 19, 'x');
+  for (const auto& [pod, container] :
+       {std::pair(endless, std::string("c1")), std::pair(std::string("s1"), endless)}) {
+    wire::SynchronizeRequest part;
+    part.set_more(true);
+    *part.add_pods() = nri_pod(pod, 0);
+    *part.add_containers() = nri_container(pod, container, "1");
+    scene.call("Synchronize", part);
+  }
+  scene.call("Synchronize", wire::SynchronizeRequest());
+  CHECK(scene.diary.drain() == Lines{"connected containerd v2.3.1", "all(pod s1)"});
 }
 
 TEST_CASE("a runtime that was answered too late is connected to again") {
