@@ -80,6 +80,7 @@ def expect_measured(pod: VmPod) -> None:
     measured = json.loads(done.stdout)
     dedicated = sorted(each["cpus"] for each in measured["vcpus"] if each["dedicated"])
     check.equal("CPUs of the vCPUs that were measured", dedicated, ["4", "5", "6"])
+    check.true("the threads that measured were real-time threads", measured["realtime"])
     for each in measured["vcpus"]:
         check.true(f"vCPU {each['vcpu']} woke {each['samples']} times", each["samples"] > 100)
         inside = sum(count for _, count in each["histogram"])

@@ -3,6 +3,7 @@
 # lab shapes: smt8
 # lab timeout: 900
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,6 +83,9 @@ def unit(daemon: Daemon, vms: Vms) -> None:
     pod = VmPod(vms, "unit", VmSpec(3, job="disk", disk=str(IMAGE), words=words, shell=True), extra_cpus=FLOOR)
     shell = Shell(pod.vm.directory / "shell")
     live(daemon, pod, shell)
+    check.step("measure, from within the sandbox of the unit")
+    measured = product.ctl("measure", pod.vm.id, "--for", "2s", "--json")
+    check.equal("real-time threads measured", (measured.returncode, json.loads(measured.stdout or "{}").get("realtime")), (0, True))
     check.step("our agent is killed: the next one knows what is its own")
     shell.run(f"systemctl kill --signal=KILL {UNIT}")
     check.eventually("its unit was restarted", lambda: shell.run(f"systemctl show --value --property=NRestarts {UNIT}"), "1", seconds=60)
