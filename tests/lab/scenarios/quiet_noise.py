@@ -27,6 +27,7 @@ from lab.visitors import Visitors, Visits
 GIVEN = Path("/lab/noise.json")  # for a longer run, or fewer rules: `node run quiet_noise --with DIR`
 OWN, POOL, HOUSEKEEPING, ALL = "2-3", "0-1,4-7", "0-1", "0-7"
 CONTAINER_VCPUS = (1, 2)
+ISOLATED = Path("/sys/fs/cgroup/cpuset.cpus.isolated")
 PODS_EVERY = 10.0  # seconds: one goes, another comes
 OUT = Path(os.environ["LAB_OUT"])
 NAMES_SHOWN = 12
@@ -90,6 +91,7 @@ class Stage:
             expect_dedicated(vm, OWN)
             if settings:
                 expect_quiet(OWN, vm)
+                check.eventually("CPUs of isolated partitions, by the kernel", ISOLATED.read_text, f"{OWN}\n")
             result = self._count(vm, POOL, told=True)
             product.remove_sandbox(vm.id)
         return result
