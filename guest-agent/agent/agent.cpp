@@ -91,7 +91,7 @@ std::optional<std::uint64_t> Agent::measure(const guest::LatencyRequest& request
     if (cpu == report_.cpus.end() || !cpu->online) return std::nullopt;
     targets.push_back({cpu->number, id});
   }
-  return meter_.start(targets, request);
+  return meter_.start(targets, request, hierarchy_.root);
 }
 
 void Agent::poll() {

@@ -105,6 +105,13 @@ guest::Latencies measure_all(const std::vector<LatencyMeter::Target>& targets,
   return all;
 }
 
+/// What cannot leave measures nothing on CPUs that its cgroup does not allow.
+void enter_root(const std::filesystem::path& cpusets) {
+  if (cpusets.empty()) return;
+  const base::Fd file(::open((cpusets / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  [[maybe_unused]] const ssize_t written = ::write(file.get(), "0", 1);
+}
+
 /// In the child. It holds none of the agent's connections open.
 [[noreturn]] void run_child(int pipe, const std::vector<LatencyMeter::Target>& targets,
                             const LatencyRequest& request, const std::filesystem::path& proc) {
@@ -127,12 +134,16 @@ guest::Latencies measure_all(const std::vector<LatencyMeter::Target>& targets,
 LatencyMeter::~LatencyMeter() { end(); }
 
 std::optional<std::uint64_t> LatencyMeter::start(const std::vector<Target>& targets,
-                                                 const LatencyRequest& request) {
+                                                 const LatencyRequest& request,
+                                                 const std::filesystem::path& cpusets) {
   std::array<int, 2> ends{};
   if (pipe_ || ::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   base::Fd reading(ends[0]), writing(ends[1]);
   process_ = ::fork();
-  if (process_ == 0) run_child(writing.get(), targets, request, proc_);
+  if (process_ == 0) {
+    enter_root(cpusets);
+    run_child(writing.get(), targets, request, proc_);
+  }
   if (process_ < 0) return std::nullopt;
   pipe_ = std::move(reading);
   text_.clear();

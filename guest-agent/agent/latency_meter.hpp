@@ -32,8 +32,11 @@ class LatencyMeter {
   ~LatencyMeter();
 
   /// A number for this measurement; absent: another one goes on, or there is no process to be had.
+  /// `cpusets`: where these are mounted; empty: there are none. It measures in the root cgroup: as
+  /// a service the agent is kept off the CPUs of containers.
   std::optional<std::uint64_t> start(const std::vector<Target>& targets,
-                                     const guest::LatencyRequest& request);
+                                     const guest::LatencyRequest& request,
+                                     const std::filesystem::path& cpusets);
 
   /// Readable when there is something to read(); below 0: nothing is being measured.
   int fd() const { return pipe_.get(); }

@@ -4,14 +4,17 @@
 
 #include <poll.h>
 
+#include "base/files.hpp"
 #include "base/ttrpc/envelope.hpp"
 #include "base/ttrpc/wire.hpp"
+#include "guest-agent/agent/latency_meter.hpp"
 #include "guest-agent/agent/session.hpp"
 #include "guest-agent/host/measurement.hpp"
 #include "guest-agent/protocol/agent.pb.h"
 #include "guest-agent/protocol/messages.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
+#include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
 #include "tests/unit/guest-agent/guest_scene.hpp"
 
@@ -137,6 +140,16 @@ TEST_CASE("what exceeds a limit is refused as a whole") {
   CHECK(guest::decode_latencies(twice.SerializeAsString()));
   cpu->mutable_buckets(1)->set_number(LatencyHistogram::kBuckets);
   CHECK_FALSE(guest::decode_latencies(twice.SerializeAsString()));
+}
+
+TEST_CASE("it measures in the root cgroup, which allows all CPUs") {
+  tests::TempDir files;
+  files.write("cgroup.procs", "");
+  const bool has_cpusets = GENERATE(true, false);
+  agent::LatencyMeter meter("/proc");
+  REQUIRE(meter.start({{0, 0}}, request_of({0}), has_cpusets ? files.path() : ""));
+  wait_for(meter);
+  CHECK(base::read_file((files.path() / "cgroup.procs").string()) == (has_cpusets ? "0" : ""));
 }
 
 TEST_CASE("the agent measures on the CPUs that the host named, and goes on serving") {
