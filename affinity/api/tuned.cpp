@@ -20,7 +20,7 @@ json::array tuned_to_json(const line::Node& node) {
                       {"pod_name", pod == nullptr ? std::string() : pod->pod_name},
                       {"container", one.id},
                       {"name", one.name},
-                      {"cpus", policy::format_list(one.cpus)},
+                      {"cpus", policy::format_list(line::cpus_of(one, request))},
                       {"annotation", policy::annotation_of(request.kind)},
                       {"value", request.value},
                       {"problem", line::tuning_problem(node, one, request)}});

@@ -94,7 +94,7 @@ std::string interrupt_problem(const Node& node, const TunedContainer& container)
   if (!quiet.state->problem.empty()) {
     return "the helper (kata-affinity-helper) can write nothing: " + quiet.state->problem;
   }
-  const CpuSet lacking = container.cpus - quiet.state->cpus - quiet.state->interrupts;
+  const CpuSet lacking = container.without_interrupts - quiet.state->cpus - quiet.state->interrupts;
   if (lacking.empty()) return {};
   return "the helper (kata-affinity-helper) does not take CPUs " + policy::format_list(lacking) +
          " from the host: they are in the shared pool or its floor (quiet_floor)";
@@ -123,6 +123,8 @@ std::vector<TunedContainer> tuned_containers(const Node& node, const PodRecord& 
     if (tuned.requests.empty()) continue;
     TunedContainer container{pod.id, id, facts.name, {}, {}, std::move(tuned)};
     find_cpus(node, pod, facts.cpus, container);
+    container.without_interrupts = policy::plan::cpus_without_interrupts(
+        node.topology, container.tuned.tuning.interrupts, facts.cpus, container.cpus);
     found.push_back(std::move(container));
   }
   return found;
@@ -145,6 +147,13 @@ std::vector<TunedContainer> containers_to_tune(const Node& node) {
   return containers;
 }
 
+const CpuSet& cpus_of(const TunedContainer& container, const policy::plan::TuningRequest& request) {
+  const bool is_some_of_them =
+      request.kind == TuningKind::kInterrupts &&
+      container.tuned.tuning.interrupts == policy::HostInterrupts::kFirstCore;
+  return is_some_of_them ? container.without_interrupts : container.cpus;
+}
+
 std::string tuning_problem(const Node& node, const TunedContainer& container,
                            const policy::plan::TuningRequest& request) {
   if (request.refusal == policy::plan::TuningRefusal::kNotAllowed) {
@@ -157,7 +166,8 @@ std::string tuning_problem(const Node& node, const TunedContainer& container,
     case TuningKind::kLoadBalancing:
       return tuning.is_isolated ? isolation_problem(node, container) : std::string();
     case TuningKind::kInterrupts:
-      return tuning.has_interrupts ? std::string() : interrupt_problem(node, container);
+      return container.without_interrupts.empty() ? std::string()
+                                                  : interrupt_problem(node, container);
     case TuningKind::kIdleStates:
       return power_problem(node, container, &policy::PowerProblem::latency);
     case TuningKind::kGovernor:
@@ -179,7 +189,7 @@ void collect_tuning(const Node& node, VerifyReport& report) {
       finding.invariant = "grade";
       finding.sandbox = node.sandboxes.find(one.pod) == nullptr ? std::string() : one.pod;
       finding.subject = "container " + (one.name.empty() ? one.id : one.name);
-      finding.wanted = one.cpus;
+      finding.wanted = cpus_of(one, request);
       finding.text = finding.subject + ": " + std::string(policy::annotation_of(request.kind)) +
                      " = " + request.value + " is not in force: " + problem;
       finding.reason = request.refusal ? "tuning-refused" : "not-tuned";

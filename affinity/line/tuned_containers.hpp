@@ -21,6 +21,7 @@ struct TunedContainer {
   policy::CpuSet cpus;
   std::string obstacle;  ///< why there are none; empty: there are
   policy::plan::ContainerTuning tuned;
+  policy::CpuSet without_interrupts{};  ///< of `cpus`, those that the host's interrupts leave
 };
 
 /// Exclusive containers of a pod that have not exited, with a request; by id.
@@ -31,6 +32,10 @@ std::vector<TunedContainer> tuned_containers(const Node& node);
 /// Those that have CPUs to be tuned. Where the configuration lets no pod request anything, no pod
 /// is visited: this runs after each run of the line.
 std::vector<TunedContainer> containers_to_tune(const Node& node);
+
+/// The CPUs that a request of it is about; with `housekeeping` those that interrupts are to leave.
+const policy::CpuSet& cpus_of(const TunedContainer& container,
+                              const policy::plan::TuningRequest& request);
 
 /// Why a container does not have what was requested for it, by what kata-affinity-helper said last
 /// (of quotas, as they are now); empty: it has.

@@ -93,7 +93,7 @@ CpuSet floor_of(const line::Node& node) {
 Wants wants_of(const line::Node& node, const CpuSet& held) {
   Wants wants;
   for (const line::TunedContainer& one : line::containers_to_tune(node)) {
-    if (!one.tuned.tuning.has_interrupts) wants.interrupts |= one.cpus;
+    wants.interrupts |= one.without_interrupts;
   }
   if (!node.has_grades()) return wants;
   for (const std::string& id : node.sandbox_ids()) add_sandbox(node, id, wants);

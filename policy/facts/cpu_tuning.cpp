@@ -35,6 +35,14 @@ std::optional<bool> is_disabled(std::string_view value) {
   return value == "enable" || value == "false" ? std::optional(false) : std::nullopt;
 }
 
+/// Absent: there is no such value.
+std::optional<HostInterrupts> interrupts_of(std::string_view value) {
+  if (value == "housekeeping") return HostInterrupts::kFirstCore;
+  const auto disabled = is_disabled(value);
+  if (!disabled) return std::nullopt;
+  return *disabled ? HostInterrupts::kNowhere : HostInterrupts::kEverywhere;
+}
+
 }  // namespace
 
 bool is_governor(std::string_view text) {
@@ -80,9 +88,13 @@ bool apply_tuning(TuningKind kind, const std::string& value, CpuTuning& tuning) 
     if (is_one) tuning.governor = value;
     return is_one;
   }
+  if (kind == TuningKind::kInterrupts) {
+    const auto interrupts = interrupts_of(value);
+    if (interrupts) tuning.interrupts = *interrupts;
+    return interrupts.has_value();
+  }
   const auto disabled = is_disabled(value);
   if (disabled && kind == TuningKind::kLoadBalancing) tuning.is_isolated = *disabled;
-  if (disabled && kind == TuningKind::kInterrupts) tuning.has_interrupts = !*disabled;
   if (disabled && kind == TuningKind::kQuota) tuning.has_quota = !*disabled;
   return disabled.has_value();
 }

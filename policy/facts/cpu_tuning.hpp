@@ -47,10 +47,17 @@ constexpr std::string_view annotation_of(TuningKind kind) {
   return kTuningKinds[static_cast<std::size_t>(kind)].annotation;
 }
 
+/// On which of a container's CPUs the host's interrupts may come.
+enum class HostInterrupts {
+  kEverywhere,
+  kFirstCore,  ///< on its first CPU, and on those of its CPUs that share a core with that one
+  kNowhere,
+};
+
 /// What becomes of a container's CPUs.
 struct CpuTuning {
-  bool is_isolated = false;    ///< a partition whose load is not balanced
-  bool has_interrupts = true;  ///< the host's may come
+  bool is_isolated = false;  ///< a partition whose load is not balanced
+  HostInterrupts interrupts = HostInterrupts::kEverywhere;
   std::string resume_latency;  ///< for pm_qos_resume_latency_us; empty: as it is
   std::string governor;        ///< for scaling_governor; empty: as it is
   bool has_quota = true;       ///< a CFS quota may stop what runs on them

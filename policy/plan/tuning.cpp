@@ -22,4 +22,17 @@ ContainerTuning tune_container(const Annotations& annotations, std::string_view 
   return tuned;
 }
 
+CpuSet cpus_without_interrupts(const Topology& machine, HostInterrupts interrupts,
+                               const CpuSet& own, const CpuSet& tuned) {
+  switch (interrupts) {
+    case HostInterrupts::kEverywhere:
+      return {};
+    case HostInterrupts::kFirstCore:
+      return tuned - machine.siblings((own & machine.online()).first());
+    case HostInterrupts::kNowhere:
+      break;
+  }
+  return tuned;
+}
+
 }  // namespace ka::policy::plan

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "policy/facts/cpu_tuning.hpp"
+#include "policy/facts/id_set.hpp"
+#include "policy/facts/topology.hpp"
 
 namespace ka::policy::plan {
 
@@ -36,5 +38,10 @@ struct ContainerTuning {
 /// For the container of this name. `allowed`: what its pod may request.
 ContainerTuning tune_container(const Annotations& annotations, std::string_view container,
                                const std::set<TuningKind>& allowed);
+
+/// Those of a container's CPUs that the host's interrupts are to leave. `own`: all of its CPUs,
+/// whose first online one counts for HostInterrupts::kFirstCore; `tuned`: those to be tuned.
+CpuSet cpus_without_interrupts(const Topology& machine, HostInterrupts interrupts,
+                               const CpuSet& own, const CpuSet& tuned);
 
 }  // namespace ka::policy::plan

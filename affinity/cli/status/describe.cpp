@@ -9,6 +9,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/client/grade.hpp"
+#include "affinity/messages/terms.hpp"
 #include "base/json/lookup.hpp"
 
 namespace ka::cli {
@@ -86,10 +87,11 @@ std::string describe_tuned(const json::value& list) {
   for (const json::value& row : array_of(list, "tuned")) {
     const std::string pod = text_of(row, "pod_name"), name = text_of(row, "name");
     const std::string problem = text_of(row, "problem");
-    text += fmt::format("container {} of pod {}: {}: {}{}\n",
-                        name.empty() ? text_of(row, "container") : name,
-                        pod.empty() ? text_of(row, "pod") : pod, text_of(row, "annotation"),
-                        text_of(row, "value"), problem.empty() ? "" : " NOT in force: " + problem);
+    text += fmt::format(
+        "container {} of pod {}: {}: {}{}\n", name.empty() ? text_of(row, "container") : name,
+        pod.empty() ? text_of(row, "pod") : pod, text_of(row, "annotation"), text_of(row, "value"),
+        problem.empty() ? " on " + messages::cpus_text(text_of(row, "cpus"))
+                        : " NOT in force: " + problem);
   }
   return text;
 }

@@ -155,6 +155,20 @@ TEST_CASE("status and map show the grade of pods without a VM", "[cli]") {
   CHECK(map.find("r2, container c2 (no VM), NOT quiet: no helper\n") != std::string::npos);
 }
 
+TEST_CASE("status shows what pods request of CRI-O's annotations, and where it is in force") {
+  const std::string lines = cli::describe_tuned(parse(R"({"tuned":[
+    {"pod":"s1","pod_name":"shop/cart","container":"c1","name":"app","cpus":"3,5",
+     "annotation":"irq-load-balancing.crio.io","value":"housekeeping","problem":""},
+    {"pod":"s2","pod_name":"","container":"c2","name":"","cpus":"",
+     "annotation":"irq-load-balancing.crio.io","value":"housekeeping","problem":""},
+    {"pod":"s2","pod_name":"","container":"c2","name":"","cpus":"4",
+     "annotation":"cpu-c-states.crio.io","value":"disable","problem":"no file"}]})"));
+  CHECK(lines ==
+        "container app of pod shop/cart: irq-load-balancing.crio.io: housekeeping on CPUs 3,5\n"
+        "container c2 of pod s2: irq-load-balancing.crio.io: housekeeping on no CPU\n"
+        "container c2 of pod s2: cpu-c-states.crio.io: disable NOT in force: no file\n");
+}
+
 TEST_CASE("status shows when nothing is written", "[cli]") {
   const auto first_line = [](const char* fields) {
     const std::string text = cli::describe_sandbox(parse(fields));

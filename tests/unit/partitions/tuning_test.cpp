@@ -142,6 +142,29 @@ TEST_CASE("interrupts: the helper keeps them off these CPUs, and nothing else") 
   CHECK(node.last_of("/v1/quiet") == R"({"cpus":""})");
 }
 
+TEST_CASE("interrupts: housekeeping leaves the host the container's first CPU") {
+  Node node;
+  node.request({{kInterrupts, "housekeeping"}});
+  std::string granted = "3";
+  node.socket->answer = [&](const http::Request& one) {
+    if (one.target != "/v1/quiet") return http::Response{.body = "{}"};
+    return http::Response{.body = R"({"cpus":"","interrupts":")" + granted +
+                                  R"(","kinds":[],"problem":""})"};
+  };
+  node.own({2, 3});
+  CHECK(node.last_of("/v1/quiet") == R"({"cpus":"","interrupts":"3"})");
+  CHECK(node.shown() == "irq-load-balancing.crio.io: housekeeping on 3");
+  CHECK(node.findings("not-tuned") == 0);
+  granted = "2";
+  node.check_drift();
+  CHECK(node.shown().find("does not take CPUs 3 from the host") != std::string::npos);
+  CHECK(node.findings("not-tuned") == 1);
+  node.own({3});
+  CHECK(node.last_of("/v1/quiet") == R"({"cpus":""})");
+  CHECK(node.shown() == "irq-load-balancing.crio.io: housekeeping on ");
+  CHECK(node.findings("not-tuned") == 0);
+}
+
 TEST_CASE("idle states and governor of a container's CPUs, and what they were in the end") {
   Node node;
   node.request({{kIdle, "max_latency:20"}, {kGovernor, "powersave"}});
@@ -223,7 +246,7 @@ TEST_CASE("only what node and handler allow is done, and only for values that th
   CHECK(node.findings("tuning-refused") == 2);
   CHECK(node.findings("not-tuned") == 0);
   node.line().configure(tuned_options());
-  node.request({{kIdle, "never"}, {kInterrupts, "housekeeping"}, {kGovernor, "../x"}});
+  node.request({{kIdle, "never"}, {kInterrupts, "housekeeper"}, {kGovernor, "../x"}});
   CHECK(node.findings("tuning-refused") == 3);
   CHECK(node.cpu_power.values == node.before);
 }

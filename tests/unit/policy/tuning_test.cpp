@@ -3,6 +3,7 @@
 #include "policy/plan/tuning.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/unit/policy/plan_scenario.hpp"
 
 using namespace ka::policy;
 using namespace ka::policy::plan;
@@ -42,9 +43,9 @@ TEST_CASE("the annotation of a container comes before that of its pod") {
   const Annotations annotations{{"irq-load-balancing.crio.io", "disable"},
                                 {"irq-load-balancing.crio.io/db", "enable"},
                                 {"cpu-load-balancing.crio.io/app", "disable"}};
-  CHECK(tuned(annotations) == CpuTuning{true, false, {}, {}});
+  CHECK(tuned(annotations) == CpuTuning{true, HostInterrupts::kNowhere, {}, {}});
   CHECK(tuned(annotations, "db") == CpuTuning{});
-  CHECK(tuned(annotations, "other") == CpuTuning{false, false, {}, {}});
+  CHECK(tuned(annotations, "other") == CpuTuning{false, HostInterrupts::kNowhere, {}, {}});
 }
 
 TEST_CASE("values are those of CRI-O") {
@@ -60,6 +61,10 @@ TEST_CASE("values are those of CRI-O") {
     CHECK(governor(wrong).empty());
   }
   CHECK(tuned({{"cpu-load-balancing.crio.io", "true"}}).is_isolated);
+  CHECK(tuned({{"irq-load-balancing.crio.io", "housekeeping"}}).interrupts ==
+        HostInterrupts::kFirstCore);
+  CHECK_FALSE(tuned({{"cpu-load-balancing.crio.io", "housekeeping"}}).is_isolated);
+  CHECK(tuned({{"cpu-quota.crio.io", "housekeeping"}}).has_quota);
   CHECK_FALSE(tuned({{"cpu-quota.crio.io", "disable"}}).has_quota);
   CHECK(tuned({{"cpu-quota.crio.io", "enable"}}).has_quota);
   CHECK(tuned({{"cpu-quota.crio.io", "max"}}).has_quota);
@@ -71,10 +76,26 @@ TEST_CASE("what is not allowed, or has no such value, is named and has no effect
                                 {"cpu-c-states.crio.io", "disable"}};
   const auto found =
       tune_container(annotations, "app", {TuningKind::kInterrupts, TuningKind::kIdleStates});
-  CHECK(found.tuning == CpuTuning{false, true, "n/a", {}});
+  CHECK(found.tuning == CpuTuning{false, HostInterrupts::kEverywhere, "n/a", {}});
   using Requests = std::vector<TuningRequest>;
   CHECK(found.requests ==
         Requests{{TuningKind::kLoadBalancing, "disable", TuningRefusal::kNotAllowed},
                  {TuningKind::kInterrupts, "maybe", TuningRefusal::kUnknown},
                  {TuningKind::kIdleStates, "disable", {}}});
+}
+
+TEST_CASE("housekeeping leaves the host's interrupts the container's part of its first core") {
+  using enum HostInterrupts;
+  const Topology cores = scenario::machine(1, 4, 2);  // 0,4 1,5 2,6 3,7
+  const auto without = [&cores](HostInterrupts interrupts, const CpuSet& own, const CpuSet& tuned) {
+    return format_list(cpus_without_interrupts(cores, interrupts, own, tuned));
+  };
+  CHECK(without(kFirstCore, {1, 2, 5, 6}, {1, 2, 5, 6}) == "2,6");
+  CHECK(without(kFirstCore, {1, 2, 3}, {1, 2, 3}) == "2-3");
+  CHECK(without(kFirstCore, {2, 5}, {2, 5}) == "5");
+  CHECK(without(kFirstCore, {1, 5}, {1, 5}).empty());
+  CHECK(without(kFirstCore, {1, 2, 5, 6}, {2, 6}) == "2,6");  // its first core is not tuned
+  CHECK(without(kFirstCore, {1, 2}, {}).empty());
+  CHECK(without(kNowhere, {1, 2, 5, 6}, {1, 2, 5, 6}) == "1-2,5-6");
+  CHECK(without(kEverywhere, {1, 2}, {1, 2}).empty());
 }
