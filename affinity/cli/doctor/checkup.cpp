@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/kata/profile.hpp"
@@ -88,28 +89,76 @@ bool has_rdt(const config::Config& config) {
                              [](const auto& entry) { return !entry.second.rdt.empty(); });
 }
 
-bool wants_quiet(const config::Config& config) {
-  const auto is_quiet = [&config](const policy::plan::Settings& settings) {
-    return policy::plan::may_be_quiet(settings, config.quiet);
-  };
-  return is_quiet(config.defaults) || config.quiet.has_namespaces() ||
-         std::ranges::any_of(config.by_handler,
-                             [&](const auto& entry) { return is_quiet(entry.second); });
+/// Of the node, or of one of its handlers.
+template <typename Predicate>
+bool any_settings(const config::Config& config, Predicate is_one) {
+  return is_one(config.defaults) || std::ranges::any_of(config.by_handler, [&](const auto& entry) {
+           return is_one(entry.second);
+         });
 }
 
-/// Without kata-affinity-helper neither the grade nor an RDT class has an effect.
+bool wants_quiet(const config::Config& config) {
+  return config.quiet.has_namespaces() ||
+         any_settings(config, [&config](const policy::plan::Settings& settings) {
+           return policy::plan::may_be_quiet(settings, config.quiet);
+         });
+}
+
+bool allows_tuning(const config::Config& config) {
+  return config.quiet.tuning_by_annotation &&
+         any_settings(config, [](const policy::plan::Settings& settings) {
+           return !settings.allow_tuning.empty();
+         });
+}
+
+/// What needs kata-affinity-helper, and what becomes of it without.
+struct HelperUse {
+  std::string setting, without;
+};
+
+/// The first that applies; absent: nothing needs it.
+std::optional<HelperUse> helper_use(const config::Config& config) {
+  if (wants_quiet(config)) {
+    return HelperUse{"grade is \"quiet\" or \"realtime\"", "sandboxes stay best-effort"};
+  }
+  if (has_rdt(config)) {
+    return HelperUse{"classes have l3, l2 or mba", "these have no effect"};
+  }
+  if (allows_tuning(config)) {
+    return HelperUse{"allow_crio_annotations lists annotations", "these have no effect"};
+  }
+  return std::nullopt;
+}
+
 void examine_helper(const fs::path& root, Symptoms& symptoms) {
   const auto config = config::load_config(std::nullopt, root);
   if (!config) return;
-  const bool is_quiet = wants_quiet(*config);
-  if (!is_quiet && !has_rdt(*config)) return;
-  if (is_there(root / config->helper_socket.relative_path())) return;
-  symptoms.push_back(
-      {"helper", Level::kBad,
-       std::string(is_quiet ? "grade is \"quiet\" or \"realtime\"" : "classes have l3, l2 or mba") +
-           ", and kata-affinity-helper's socket " + config->helper_socket.string() +
-           " does not exist: " + (is_quiet ? "sandboxes stay best-effort" : "these have no effect"),
-       "enable that socket", "systemctl enable --now kata-affinity-helper.socket"});
+  const auto use = helper_use(*config);
+  if (!use || is_there(root / config->helper_socket.relative_path())) return;
+  symptoms.push_back({"helper", Level::kBad,
+                      use->setting + ", and kata-affinity-helper's socket " +
+                          config->helper_socket.string() + " does not exist: " + use->without,
+                      "enable that socket", "systemctl enable --now kata-affinity-helper.socket"});
+}
+
+/// What a grade beyond best-effort lacks on this kernel.
+void examine_grade(const fs::path& root, Symptoms& symptoms) {
+  const auto config = config::load_config(std::nullopt, root);
+  if (!config || !wants_quiet(*config)) return;
+  const NodeFacts node = read_node(root);
+  if (node.has_cpusets && !node.cgroup_v2) {
+    symptoms.push_back({"grade", Level::kBad,
+                        "the node has cgroup v1, where kata-affinity-helper cannot keep systemd's "
+                        "units off CPUs: sandboxes stay best-effort",
+                        "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"});
+  }
+  if (config->quiet.partitions && !node.remote_partitions.value_or(true)) {
+    symptoms.push_back({"grade", Level::kNote,
+                        "the kernel has no remote cpuset partitions: AllowedCPUs of systemd's "
+                        "units alone keeps services off quiet CPUs, and pods with grade "
+                        "\"realtime\" are quiet only",
+                        "boot Linux 6.7 or later; or quiet_partitions = false"});
+  }
 }
 
 /// Exclusive containers on a node without a profile are degraded: nothing isolates them.
@@ -154,6 +203,7 @@ std::vector<Symptom> examine(const fs::path& root) {
   std::ranges::move(examine_kata(root), std::back_inserter(symptoms));
   examine_settings(root, symptoms);
   examine_helper(root, symptoms);
+  examine_grade(root, symptoms);
   if (!find_kata(root).empty()) symptoms.push_back(examine_profile(root));
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));

@@ -22,7 +22,7 @@ constexpr auto kGroups = std::to_array<std::pair<std::string_view, std::string_v
     {"node", "root debugfs cgroup isolcpus nohz smt irq agents"},
     {"kubelet", "kubelet"},
     {"runtime", "nri"},
-    {"Kata", "kata config profile helper"},
+    {"Kata", "kata config profile helper grade"},
     {"sandboxes", "daemon vcpus memory quota guest"},
 });
 

@@ -17,12 +17,26 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, unreadable);
 }
 
+/// All cgroups but the root have this file, where the kernel has it (CFTYPE_NOT_ON_ROOT in
+/// kernel/cgroup/cpuset.c) and the cpuset controller is enabled above them.
+std::optional<bool> has_remote_partitions(const fs::path& cgroups) {
+  const auto names = base::list_directory(cgroups);
+  if (!names) return std::nullopt;
+  std::optional<bool> has;
+  for (const std::string& name : *names) {
+    if (is_there(cgroups / name / "cpuset.cpus.exclusive")) return true;
+    if (is_there(cgroups / name / "cpuset.cpus")) has = false;
+  }
+  return has;
+}
+
 void read_cgroups(const fs::path& root, NodeFacts& node) {
   const fs::path cgroups = root / "sys/fs/cgroup";
   const std::string controllers = first_line_of(cgroups / "cgroup.controllers");
   node.cgroup_v2 = !controllers.empty();
   node.has_cpusets =
       node.cgroup_v2 ? base::has_part(controllers, ' ', "cpuset") : is_there(cgroups / "cpuset");
+  if (node.cgroup_v2) node.remote_partitions = has_remote_partitions(cgroups);
   node.systemd_scopes = is_there(cgroups / host::kPodsSlice);
   node.systemd_answers = is_there(root / "run/systemd/private");
 }

@@ -32,7 +32,10 @@ std::optional<Version> package_version(const std::filesystem::path& root, std::s
 
 struct NodeFacts {
   bool cgroup_v2 = false;
-  bool has_cpusets = false;      ///< the cpuset controller is there, of either version
+  bool has_cpusets = false;  ///< the cpuset controller is there, of either version
+  /// A cgroup can be a cpuset partition below others that are none (Linux 6.7 and later, cgroup
+  /// v2); absent: no cgroup has a cpuset that shows it.
+  std::optional<bool> remote_partitions;
   bool systemd_scopes = false;   ///< pods' cgroups are systemd units: only systemd may write them
   bool systemd_answers = false;  ///< its private socket exists
   bool nri = false;              ///< the container runtime's NRI socket exists

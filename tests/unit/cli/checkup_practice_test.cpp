@@ -295,7 +295,44 @@ TEST_CASE("doctor: grade quiet without the helper's socket") {
         "/run/kata-affinity/helper.sock does not exist: these have no effect -> systemctl enable "
         "--now kata-affinity-helper.socket");
   CHECK(finding("[affinity.classes.gold]\nnice = 5\n").empty());
+  const std::string lists = "allow_crio_annotations = [\"cpu-quota.crio.io\"]\n";
+  const std::string allows = "allow_annotations = [\"crio\"]\n";
+  CHECK(finding(lists).empty());
+  CHECK(finding(allows).empty());
+  for (const std::string& both : {allows + lists, allows + "[affinity.handler.kata]\n" + lists}) {
+    CHECK(finding(both) ==
+          "allow_crio_annotations lists annotations, and kata-affinity-helper's socket "
+          "/run/kata-affinity/helper.sock does not exist: these have no effect -> systemctl enable "
+          "--now kata-affinity-helper.socket");
+  }
   root.write("run/kata-affinity/helper.sock", "");
   CHECK(finding("grade = \"quiet\"\n").empty());
   CHECK_FALSE(finding("grade = \"quiet\"\nhelper_socket = \"/run/other.sock\"\n").empty());
+}
+
+TEST_CASE("doctor: what a grade lacks on cgroup v1, and on a kernel without remote partitions") {
+  const tests::TempDir root;
+  const auto finding = [&](const std::string& settings) {
+    root.write("etc/kata-containers/configuration.toml", "[affinity]\n" + settings);
+    const auto found = cli::examine(root.path());
+    const auto grade = std::ranges::find(found, "grade", &cli::Symptom::check);
+    CHECK((grade == found.end() || cli::group_of("grade") == "Kata"));
+    return grade == found.end() ? std::string()
+                                : std::string(cli::level_name(grade->level)) + ' ' + grade->text;
+  };
+  const std::string realtime = "realtime_namespaces = [\"trading\"]\n";
+  root.write("sys/fs/cgroup/cpuset/cpuset.cpus", "0-7\n");
+  CHECK(finding(realtime).starts_with("bad the node has cgroup v1"));
+  CHECK(finding("").empty());
+  root.write("sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n");
+  root.write("sys/fs/cgroup/system.slice/cpu.max", "max\n");
+  std::filesystem::remove_all(root.path() / "sys/fs/cgroup/cpuset");
+  CHECK(finding(realtime).empty());  // no cpuset shows what the kernel has
+  root.write("sys/fs/cgroup/kubepods.slice/cpuset.cpus", "0-7\n");
+  CHECK(finding(realtime).starts_with("note the kernel has no remote cpuset partitions: Allowed"));
+  CHECK(finding("grade = \"quiet\"\n").starts_with("note the kernel has no remote"));
+  CHECK(finding(realtime + "quiet_partitions = false\n").empty());
+  CHECK(finding("").empty());
+  root.write("sys/fs/cgroup/kubepods.slice/cpuset.cpus.exclusive", "\n");
+  CHECK(finding(realtime).empty());
 }
