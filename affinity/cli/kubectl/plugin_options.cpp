@@ -21,6 +21,10 @@ constexpr const char* kExamples =
     "  kubectl affinity status cart-0 -n shop      where its threads run\n"
     "  kubectl affinity explain worker-3 --cpu 4   whose CPU 4 is";
 
+constexpr const char* kNoiseNote =
+    "These are the daemon's counters. `kata-affinityctl noise` on the node names the\n"
+    "tasks and interrupts, and records for a time of your choice (--for).\n\n";
+
 CLI::App& add_command(CLI::App& app, PluginOptions& options, const char* name, const char* summary,
                       const char* example) {
   CLI::App& command = *app.add_subcommand(name, summary);
@@ -52,8 +56,10 @@ void declare(CLI::App& app, PluginOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(0, policy::kMaxIds - 1));
   add_command(app, options, "map", "show who owns which CPU of a node", "map worker-3");
-  add_command(app, options, "noise", "show how often dedicated vCPUs were interrupted",
-              "noise cart-0 -n shop");
+  CLI::App& noise =
+      add_command(app, options, "noise", "show how often dedicated vCPUs were interrupted",
+                  "noise cart-0 -n shop");
+  noise.footer(kNoiseNote + noise.get_footer());
   app.add_flag("--json", options.json, "print one JSON document");
   add_text(app, "-n,--namespace", "NAME", options.pod_namespace,
            "namespace of the pod (default: kubectl's)");

@@ -92,6 +92,12 @@ TEST_CASE("the plugin's help fits a terminal") {
   }
 }
 
+TEST_CASE("the help of noise says where names are, and does not crowd the list of commands") {
+  const std::string where = "`kata-affinityctl noise` on the node";
+  CHECK(parse({"noise", "--help"}).out.find(where) != std::string::npos);
+  CHECK(parse({"--help"}).out.find(where) == std::string::npos);
+}
+
 TEST_CASE("a target is a node, a pod, or either") {
   const auto target_of = [](const std::string& text) {
     const auto target = parse_target(text);
