@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/helper/units.hpp"
 
-#include <chrono>
-
 #include "affinity/helper/mask_files.hpp"
 #include "affinity/host/cgroup.hpp"
 #include "affinity/host/systemd.hpp"
@@ -14,10 +12,6 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
-
-/// systemd answers before it has written: how often, and how long in all, that is waited for.
-constexpr std::chrono::milliseconds kPollInterval(5);
-constexpr int kPolls = 400;
 
 Result<std::filesystem::path> mount_of(const Roots& roots) {
   const auto cgroups = host::Cgroups::find(roots.proc);
@@ -68,12 +62,11 @@ Result<void> Units::allow(const HostMask& mask, const CpuSet& cpus) const {
   if (!mount) return unexpected(mount.error());
   auto requested = host::set_allowed_cpus(roots_.systemd, mask.name, cpus);
   if (!requested) return requested;
-  for (int poll = 0; poll < kPolls; ++poll) {
-    const auto now = read_cpus(*mount / mask.name / "cpuset.cpus", SetFormat::kList);
-    if (now && *now == cpus) return {};
-    clock_.sleep(kPollInterval);
-  }
-  return base::fail(ErrorCode::kTransient, "systemd has not written " + mask.name + " yet");
+  const auto file = *mount / mask.name / "cpuset.cpus";
+  return host::wait_for_systemd(clock_, file, [&] {
+    const auto now = read_cpus(file, SetFormat::kList);
+    return now && *now == cpus;
+  });
 }
 
 }  // namespace ka::helper

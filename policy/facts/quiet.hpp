@@ -10,17 +10,17 @@
 
 namespace ka::policy {
 
+/// The host's units of systemd, and the only kind of which nothing may stay.
+inline constexpr std::string_view kQuietUnits = "unit";
+/// The only kind whose masks need not be seen: what they lead to is seen in the interrupts.
+inline constexpr std::string_view kQuietBalancer = "irqbalance";
 /// What is moved off CPUs: the kinds of the helper's answers, in its order.
 inline constexpr std::string_view kQuietKinds[] = {
-    "unit",      "irqbalance",    "new-interrupts", "interrupt",
-    "workqueue", "kernel-thread", "receive-queue",  "transmit-queue"};
+    "new-interrupts", "interrupt",      "workqueue",    "kernel-thread",
+    "receive-queue",  "transmit-queue", kQuietBalancer, kQuietUnits};
 /// What systemd runs beside kubelet's pods (systemd.special(7)), and the helper limits.
 inline constexpr const char* kHostUnits[] = {"system.slice", "user.slice", "init.scope",
                                              "machine.slice"};
-/// The host's units of systemd, and the only kind of which nothing may stay.
-inline constexpr std::string_view kQuietUnits = kQuietKinds[0];
-/// The only kind whose masks need not be seen: what they lead to is seen in the interrupts.
-inline constexpr std::string_view kQuietBalancer = kQuietKinds[1];
 
 /// One thing that may still run on CPUs which the host is kept off.
 struct QuietRest {

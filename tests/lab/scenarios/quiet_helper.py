@@ -124,6 +124,7 @@ def administrator(before: Masks) -> None:
 def refused() -> None:
     check.step("what is refused changes nothing")
     helper.ask(OWN)
+    expect_quiet(OWN)
     before = given_back.read()
     for wrong in (ALL, "2-99", "99", "2-", "3-2", "a", "2,,3", " "):
         try:
@@ -234,6 +235,7 @@ def alone(program: Helper, before: Masks) -> None:
 def unreadable(program: Helper, before: Masks) -> None:
     check.step("its record cannot be read: it writes nothing, and says why")
     helper.ask(OWN)
+    expect_quiet(OWN)
     program.kill()
     records = [file for file in helper.STATE.rglob("*.json")]
     check.equal("records", len(records), 1)

@@ -99,15 +99,15 @@ struct WholeNode : TwoVmms {
     using helper::Queues;
     const helper::Roots roots{node.proc(), node.sys(), {}, {}};
     const std::vector<std::shared_ptr<const helper::HostMasks>> kinds = {
-        units,
-        balancer,
         std::make_shared<helper::NewInterrupts>(roots),
         std::make_shared<helper::Interrupts>(roots),
         std::make_shared<helper::Workqueues>(roots),
         std::make_shared<helper::GuardedThreads>(
             std::make_unique<CutMasks>(threads_of_kernel(), scissors), std::move(overwritten)),
         std::make_shared<Queues>(roots, Queues::Direction::kReceive),
-        std::make_shared<Queues>(roots, Queues::Direction::kTransmit)};
+        std::make_shared<Queues>(roots, Queues::Direction::kTransmit),
+        balancer,
+        units};
     helper::AllHostMasks all;
     for (const auto& kind : kinds) all.push_back(std::make_unique<CutMasks>(kind, scissors));
     return all;

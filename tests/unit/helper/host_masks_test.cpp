@@ -3,8 +3,13 @@
 #include "affinity/helper/host_masks.hpp"
 
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <set>
+
+#include "affinity/helper/keeper.hpp"
 #include "affinity/helper/kernel_threads.hpp"
 #include "affinity/helper/mask_records.hpp"
 #include "affinity/helper/record_file.hpp"
@@ -12,8 +17,10 @@
 #include "base/files.hpp"
 #include "policy/facts/quiet.hpp"
 #include "tests/catch.hpp"
+#include "tests/scripted_server.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
+#include "tests/text_log.hpp"
 
 using namespace ka;
 using namespace ka::helper;
@@ -164,6 +171,51 @@ TEST_CASE("units: those that systemd has, where cgroups are of version 2") {
   CHECK(trees.read("unit") == Cpus{{"system.slice", kAll}, {"init.scope", {0, 1, 2, 3}}});
   CHECK(trees.of("unit").write({"init.scope", "init.scope", {}, {}}, {0}).error().code ==
         ErrorCode::kUnavailable);
+}
+
+TEST_CASE("no mask of the kernel waits for systemd or for irqbalance") {
+  Trees trees;
+  trees.dir.write("sys/devices/system/cpu/possible", "0-7\n");
+  trees.dir.write("proc/self/mountinfo", "30 1 0:26 / " + (trees.dir.path() / "cg").string() +
+                                             " rw - cgroup2 cgroup rw\n");
+  trees.dir.write("cg/cgroup.controllers", "cpuset cpu\n");
+  trees.dir.write("cg/system.slice/cpuset.cpus", "\n");
+  trees.interrupt("24", "eth0", "0-7");
+  trees.dir.write("proc/irq/default_smp_affinity", "ff\n");
+  trees.dir.write("sys/devices/virtual/workqueue/cpumask", "ff\n");
+  trees.dir.write("sys/class/net/eth0/queues/rx-0/rps_cpus", "ff\n");
+  trees.dir.write("sys/class/net/eth0/queues/tx-0/xps_cpus", "ff\n");
+  std::filesystem::create_directory(trees.roots.irqbalance);
+  std::set<std::string> when_called;
+  std::mutex mutex;
+  const auto note_masks = [&](int, const std::string& program) {
+    const std::scoped_lock lock(mutex);
+    when_called.insert(program + ": " + trees.text("proc/irq/24/smp_affinity_list") +
+                       trees.text("proc/irq/default_smp_affinity") +
+                       trees.text("sys/devices/virtual/workqueue/cpumask") +
+                       trees.text("sys/class/net/eth0/queues/rx-0/rps_cpus") +
+                       trees.text("sys/class/net/eth0/queues/tx-0/xps_cpus"));
+  };
+  {
+    const std::string reply = "BANNED 00000000";
+    const tests::ScriptedServer irqbalance(trees.roots.irqbalance / "irqbalance7.sock",
+                                           std::vector(3, reply),
+                                           [&](int peer, const std::string& text) {
+                                             char request[256];
+                                             (void)::recv(peer, request, sizeof request, 0);
+                                             note_masks(peer, "irqbalance");
+                                             ::send(peer, text.data(), text.size(), MSG_NOSIGNAL);
+                                           });
+    const tests::ScriptedServer systemd(trees.roots.systemd, {"systemd"}, note_masks);
+    std::string lines;
+    const log::Log logger = tests::text_log(log::Level::kInfo, lines);
+    Keeper keeper(std::move(trees.all), {trees.dir.path(), "boot"}, logger);
+    keeper.adopt();
+    keeper.keep_off({2, 3}, kAll - CpuSet{2, 3});
+    CHECK(keeper.is_unfinished());
+  }
+  const std::string narrowed = "0-1,4-7\nf3\nf3\nf3\nf3\n";
+  CHECK(when_called == std::set{"irqbalance: " + narrowed, "systemd: " + narrowed});
 }
 
 TEST_CASE("records are read as they were written, and nothing else is") {

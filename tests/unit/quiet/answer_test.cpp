@@ -66,7 +66,7 @@ TEST_CASE("what the helper says is what the daemon reads") {
   CHECK(state->problem == "a problem");
   CHECK(state->interrupts == CpuSet{4});
   REQUIRE(state->kinds.size() == std::size(policy::kQuietKinds));
-  CHECK(state->kinds.front() ==
+  CHECK(state->kinds.back() ==
         policy::QuietKind{"unit", 5, 2, {{"IRQ 7", {2}, "why"}}, 1, "unreadable"});
 }
 
