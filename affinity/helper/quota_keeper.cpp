@@ -4,12 +4,22 @@
 #include <utility>
 
 #include "affinity/host/cfs_quota.hpp"
+#include "affinity/host/cgroup_names.hpp"
 #include "base/newline.hpp"
 
 namespace ka::helper {
 
 using base::ErrorCode;
 using base::Result;
+
+namespace {
+
+/// Who was killed between the two writes of host::write_cpu_max() left the quota as systemd has it.
+bool is_half_given(const std::string& cgroup, const std::string& now, const std::string& theirs) {
+  return now != theirs && host::is_unit_name(cgroup) && host::is_rounded_quota(now, theirs);
+}
+
+}  // namespace
 
 QuotaKeeper::QuotaKeeper(CgroupTree& tree, RecordFile<QuotaRecords> file, const log::Log& log)
     : tree_(tree), file_(std::move(file)), log_(log) {}
@@ -55,7 +65,9 @@ void QuotaKeeper::check() {
 bool QuotaKeeper::give_back(const std::string& cgroup, const std::string& theirs) {
   const auto now = tree_.read(cgroup, host::kCpuMaxFile);
   if (!now) return is_gone(now);
-  if (host::is_cpu_quota(*now)) return true;
+  if (host::is_cpu_quota(*now) && !is_half_given(cgroup, base::without_newline(*now), theirs)) {
+    return true;
+  }
   const auto done = tree_.write_quota(cgroup, theirs);
   return done || is_gone(done);
 }
@@ -66,13 +78,18 @@ Result<void> QuotaKeeper::lift(const std::string& cgroup) {
   const auto now = tree_.read(cgroup, host::kCpuMaxFile);
   if (!now) return unexpected(now.error());
   if (!host::is_cpu_quota(*now)) return {};
-  records_.quotas[cgroup] = base::without_newline(*now);
+  remember(cgroup, base::without_newline(*now));
   if (!save()) return base::fail(ErrorCode::kTransient, "it cannot be recorded");
   auto done = tree_.write_quota(cgroup, std::string(host::kNoCpuMax));
   if (!done) return done;
   const auto again = tree_.read(cgroup, host::kCpuMaxFile);
   if (!again || !host::is_cpu_quota(*again)) return {};
   return base::fail(ErrorCode::kTransient, "it has a CFS quota again");
+}
+
+void QuotaKeeper::remember(const std::string& cgroup, const std::string& now) {
+  const auto [known, is_first] = records_.quotas.try_emplace(cgroup, now);
+  if (!is_first && !is_half_given(cgroup, now, known->second)) known->second = now;
 }
 
 std::string QuotaKeeper::problem_of(const std::string& cgroup) const {

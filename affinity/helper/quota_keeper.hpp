@@ -38,6 +38,7 @@ class QuotaKeeper {
 
  private:
   bool give_back(const std::string& cgroup, const std::string& theirs);
+  void remember(const std::string& cgroup, const std::string& now);
   base::Result<void> lift(const std::string& cgroup);
   bool save();
 

@@ -52,10 +52,11 @@ CfsQuota read_v1(const fs::path& directory) {
 
 /// The kernel has no larger one, in microseconds (MAX_BW in kernel/sched/sched.h).
 constexpr std::int64_t kMostQuota = (std::int64_t{1} << 44) - 1;
+constexpr double kSecond = 1e6;              // microseconds
+constexpr std::uint64_t kLeastQuota = 1000;  // systemd has no smaller one
 
 /// Microseconds of CPU time a second.
 std::optional<std::uint64_t> quota_per_second(std::string_view text) {
-  constexpr double kSecond = 1e6;
   const CfsQuota quota = parse_v2({}, text);
   if (quota.quota <= 0 || quota.quota > kMostQuota || quota.period <= 0) return std::nullopt;
   return static_cast<std::uint64_t>(static_cast<double>(quota.quota) * kSecond /
@@ -88,6 +89,15 @@ std::vector<CfsQuota> quotas_of(const base::ProcFs& proc, const fs::path& cgroup
 }
 
 bool is_cpu_quota(std::string_view text) { return quota_per_second(text).has_value(); }
+
+bool is_rounded_quota(std::string_view text, std::string_view wanted) {
+  const auto per_second = quota_per_second(wanted);
+  if (!per_second || !is_cpu_quota(text)) return false;
+  const CfsQuota now = parse_v2({}, text);
+  const auto rounded = static_cast<std::uint64_t>(static_cast<double>(*per_second) *
+                                                  static_cast<double>(now.period) / kSecond);
+  return static_cast<std::uint64_t>(now.quota) == std::max(rounded, kLeastQuota);
+}
 
 /// systemd writes after it has answered: a quota is waited for, or its own would come last.
 base::Result<void> write_cpu_max(const base::Clock& clock, const fs::path& systemd,

@@ -36,6 +36,9 @@ inline constexpr std::string_view kNoCpuMax = "max";
 
 /// Whether a text of cpu.max is a quota: "200000 100000", not "max 100000".
 bool is_cpu_quota(std::string_view text);
+/// Whether systemd, of which the quota `wanted` is requested, writes `text` to cpu.max: it rounds,
+/// and has a period of its own (systemd's src/core/cgroup.c, cgroup_apply_unified_cpu_quota()).
+bool is_rounded_quota(std::string_view text, std::string_view wanted);
 /// Writes cpu.max of a cgroup: a text that it had, or kNoCpuMax. Where systemd has the cgroup as a
 /// unit of its own, systemd is told first (its socket: see set_cpu_quota()), which would undo what
 /// is written behind its back; as it rounds, the file is written all the same.

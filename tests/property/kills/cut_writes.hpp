@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,15 +15,35 @@
 #include "affinity/helper/host_masks.hpp"
 #include "affinity/helper/resctrl.hpp"
 #include "affinity/helper/scheduling.hpp"
+#include "affinity/host/cgroup_names.hpp"
 #include "tests/scissors.hpp"
 
 namespace ka::tests {
 
+/// What systemd knows of the quotas of its units. It rounds, and has a period of its own.
+class FakeUnitQuotas {
+ public:
+  /// CPUQuotaPerSecUSec, in microseconds; 0: none. Returns what systemd writes to cpu.max.
+  std::string set(const std::string& cgroup, const std::string& text) {
+    long long quota = 0, period = 1;
+    std::istringstream(text) >> quota >> period;
+    per_second[cgroup] = quota * kSecond / period;
+    if (quota == 0) return "max " + std::to_string(kPeriod);
+    return std::to_string(per_second[cgroup] * kPeriod / kSecond) + ' ' + std::to_string(kPeriod);
+  }
+
+  std::map<std::string, long long> per_second;
+
+ private:
+  static constexpr long long kSecond = 1'000'000, kPeriod = 100'000;
+};
+
 class CutTree final : public helper::CgroupTree {
  public:
   /// `follow`: what the kernel does with each write.
-  CutTree(helper::CgroupTree& tree, Scissors& scissors, std::function<void()> follow)
-      : tree_(tree), scissors_(scissors), follow_(std::move(follow)) {}
+  CutTree(helper::CgroupTree& tree, FakeUnitQuotas& units, Scissors& scissors,
+          std::function<void()> follow)
+      : tree_(tree), units_(units), scissors_(scissors), follow_(std::move(follow)) {}
 
   base::Result<void> open() override { return tree_.open(); }
   base::Result<std::string> read(const std::string& cgroup,
@@ -33,9 +54,14 @@ class CutTree final : public helper::CgroupTree {
                            const std::string& text) const override {
     return cut([&] { return tree_.write(cgroup, file, text); });
   }
+  /// A unit's in two steps (affinity/host/cfs_quota.cpp).
   base::Result<void> write_quota(const std::string& cgroup,
                                  const std::string& text) const override {
-    return cut([&] { return tree_.write_quota(cgroup, text); });
+    if (!host::is_unit_name(cgroup)) {
+      return cut([&] { return tree_.write_quota(cgroup, text); });
+    }
+    const auto rounded = cut([&] { return tree_.write_quota(cgroup, units_.set(cgroup, text)); });
+    return rounded ? cut([&] { return tree_.write_quota(cgroup, text); }) : rounded;
   }
   base::Result<bool> has(const std::string& cgroup) const override { return tree_.has(cgroup); }
   base::Result<void> make(const std::string& cgroup) const override {
@@ -58,6 +84,7 @@ class CutTree final : public helper::CgroupTree {
   }
 
   helper::CgroupTree& tree_;
+  FakeUnitQuotas& units_;
   Scissors& scissors_;
   std::function<void()> follow_;
 };

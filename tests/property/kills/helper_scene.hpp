@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "affinity/helper/partition_service.hpp"
 #include "affinity/helper/power_keeper.hpp"
 #include "affinity/helper/queues.hpp"
+#include "affinity/helper/quota_keeper.hpp"
 #include "affinity/helper/rdt_keeper.hpp"
 #include "affinity/helper/workqueues.hpp"
 #include "tests/catch.hpp"
@@ -33,6 +35,10 @@
 namespace ka::tests {
 
 inline const std::string kContainer = "/kubepods/pod3/" + std::string(64, 'c');
+/// Units of systemd.
+inline const std::string kPodSlice = "/kubepods.slice/kubepods-pod4.slice";
+inline const std::string kContainerScope =
+    kPodSlice + "/cri-containerd-" + std::string(64, 'd') + ".scope";
 
 /// What is requested of the helper, by all of its verbs.
 struct Wanted {
@@ -40,6 +46,7 @@ struct Wanted {
   std::vector<policy::Partition> partitions;
   std::string power = "[]";  ///< requests of power settings, in JSON
   std::vector<helper::RdtGroup> rdt;
+  std::set<std::string> unlimited;  ///< cgroups without a CFS quota
 };
 
 /// Two VMMs, a container of runc (process 300), and what the kernel and systemd have for the host.
@@ -58,6 +65,7 @@ struct WholeNode : TwoVmms {
     units->settings = {{"machine.slice", {0, 1, 2, 3}}};
     kernel_threads.masks = {{"89 276", kAll}, {"95 293", {2}}, {"99 1", {2, 4}}, {"97 1", {1}}};
     add_files();
+    add_quotas();
     for (int cpu = 0; cpu < 8; ++cpu) add_power(cpu);
     REQUIRE(resctrl.make("theirs"));
     for (const int tid : {101, 102, 201}) resctrl.start(tid);
@@ -73,6 +81,17 @@ struct WholeNode : TwoVmms {
     node.write("sys/devices/virtual/workqueue/cpumask", "ff\n");
     node.write("sys/class/net/eth0/queues/rx-0/rps_cpus", "ff\n");
     node.write("sys/class/net/eth0/queues/tx-0/xps_cpus", "f\n");
+  }
+  void add_quotas() {
+    tree.quotas = {{"/kubepods/pod1", "200000 100000"},
+                   {kOne, "max 100000"},
+                   {"/kubepods/pod3", "300000 100000"},
+                   {kContainer, "50000 20000"}};
+    for (const auto& [unit, text] :
+         {std::pair{kPodSlice, "150000 100000"}, std::pair{kContainerScope, "20000 30000"}}) {
+      unit_quotas.set(unit, text);
+      tree.quotas[unit] = text;
+    }
   }
   void add_power(int cpu) {
     const auto name = [cpu](const char* file) { return FakeCpuPower::name_of(cpu, file); };
@@ -129,6 +148,10 @@ struct WholeNode : TwoVmms {
       text << group << '\n' << resctrl.schemata(group);
     }
     for (const int tid : {101, 102, 201}) text << tid << " in " << resctrl.where(tid) << '\n';
+    for (const auto& [cgroup, quota] : tree.quotas) text << cgroup << " quota " << quota << '\n';
+    for (const auto& [unit, quota] : unit_quotas.per_second) {
+      text << unit << " quota a second " << quota << '\n';
+    }
     put_masks(text);
     return text.str();
   }
@@ -139,6 +162,7 @@ struct WholeNode : TwoVmms {
   Scissors scissors;
   FakeCpuPower power;
   FakeResctrl resctrl;
+  FakeUnitQuotas unit_quotas;
   std::shared_ptr<FakeBalancer> balancer;
   std::shared_ptr<FakeUnits> units;
 
@@ -167,7 +191,7 @@ struct WholeNode : TwoVmms {
 class CutHelper {
  public:
   explicit CutHelper(WholeNode& node)
-      : tree_(node.tree, node.scissors, [&node] { node.follow(); }),
+      : tree_(node.tree, node.unit_quotas, node.scissors, [&node] { node.follow(); }),
         scheduling_(node.scheduling, node.scissors),
         cpu_power_(node.power, node.scissors,
                    [&node](int cpu, std::string_view file, const std::string& value) {
@@ -185,11 +209,13 @@ class CutHelper {
         power_(cpu_power_, file<helper::PowerRecords>(node), node.logger),
         rdt_(resctrl_, helper::VmmThreads(node.node.proc()), file<helper::RdtRecords>(node),
              node.logger),
+        quotas_(tree_, file<helper::QuotaRecords>(node), node.logger),
         service_(partitions_, power_, [](const policy::CpuSet& cpus) { return cpus; }) {
     keeper_.adopt();
     rdt_.adopt();
     partitions_.adopt();
     power_.adopt();
+    quotas_.adopt();
   }
 
   void request(const Wanted& wanted) {
@@ -202,6 +228,8 @@ class CutHelper {
     const auto powered = service_.power_verb().post(R"({"cpus":)" + wanted.power + '}');
     REQUIRE(powered);
     rdt_.keep(wanted.rdt);
+    unlimited_ = wanted.unlimited;
+    quotas_.keep(wanted.unlimited);
     for (int i = 0; i < kChecks; ++i) check();
   }
   /// As its timer does.
@@ -209,13 +237,18 @@ class CutHelper {
     if (service_.holds()) service_.check();
     if (keeper_.holds()) keep_off(keeper_.quiet(), keeper_.interrupts());
     if (rdt_.holds()) rdt_.check();
+    if (quotas_.holds()) quotas_.check();
   }
-  bool holds() const { return keeper_.holds() || rdt_.holds() || service_.holds(); }
+  bool holds() const {
+    return keeper_.holds() || rdt_.holds() || quotas_.holds() || service_.holds();
+  }
 
   /// What is in the way of anything; empty: nothing.
   std::string problems() const {
     std::string text = keeper_.state().problem + partitions_.state().problem + power_.problem() +
-                       power_.problem_of(WholeNode::kAll) + rdt_.state().problem;
+                       power_.problem_of(WholeNode::kAll) + rdt_.state().problem +
+                       quotas_.problem();
+    for (const std::string& cgroup : unlimited_) text += quotas_.problem_of(cgroup);
     for (const auto& one : partitions_.state().partitions) text += one.problem + one.not_realtime;
     for (const auto& group : rdt_.state().groups) {
       text += group.problem;
@@ -244,6 +277,8 @@ class CutHelper {
   helper::PartitionKeeper partitions_;
   helper::PowerKeeper power_;
   helper::RdtKeeper rdt_;
+  helper::QuotaKeeper quotas_;
+  std::set<std::string> unlimited_;
   helper::PartitionService service_;
 };
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 
 #include "tests/catch.hpp"
+#include "tests/property/kills/difference.hpp"
 #include "tests/property/kills/helper_scene.hpp"
 
 using namespace ka;
@@ -40,7 +40,8 @@ Wanted all_steps(const WholeNode& node) {
           .interrupts = {6},
           .partitions = {realtime, container(node, false)},
           .power = R"([{"cpus":"6","latency":"20","governor":"performance"}])",
-          .rdt = {gold(node, "50%", {101, 102})}};
+          .rdt = {gold(node, "50%", {101, 102})},
+          .unlimited = {"/kubepods/pod1", kOne, kPodSlice, kContainerScope}};
 }
 
 /// The same pods have changed, another VM came.
@@ -53,22 +54,13 @@ Wanted other_steps(const WholeNode& node) {
                      container(node, true)},
       .power = R"([{"cpus":"6","latency":"n/a","governor":""},)"
                R"({"cpus":"2","latency":"","governor":"performance"}])",
-      .rdt = {gold(node, "25%", {102}), {"batch", {.mba = 20}, {node.key(201)}}}};
+      .rdt = {gold(node, "25%", {102}), {"batch", {.mba = 20}, {node.key(201)}}},
+      .unlimited = {"/kubepods/pod3", kContainer, kContainerScope}};
 }
 
 Wanted wanted(const WholeNode& node, Stage stage) {
   if (stage == Stage::kNothing) return {};
   return stage == Stage::kAll ? all_steps(node) : other_steps(node);
-}
-
-/// The lines of one text that are not in the other.
-std::string difference(const std::string& text, const std::string& other) {
-  std::istringstream lines(text);
-  std::string differing;
-  for (std::string line; std::getline(lines, line);) {
-    if (other.find(line + '\n') == std::string::npos) differing += line + "; ";
-  }
-  return differing;
 }
 
 /// A node, its helper, and what there was at first.

@@ -59,3 +59,12 @@ TEST_CASE("a thread that is gone, and malformed files, have no quota") {
     CHECK(quotas(root).empty());
   }
 }
+
+TEST_CASE("a quota as systemd rounds it is known by its rate, whatever the period") {
+  CHECK(host::is_rounded_quota("66666 100000\n", "20000 30000"));
+  CHECK(host::is_rounded_quota("200000 100000", "200000 100000"));
+  CHECK(host::is_rounded_quota("1000 100000", "500 100000"));
+  CHECK_FALSE(host::is_rounded_quota("66667 100000", "20000 30000"));
+  CHECK_FALSE(host::is_rounded_quota("max 100000", "20000 30000"));
+  CHECK_FALSE(host::is_rounded_quota("66666 100000", "max 100000"));
+}
