@@ -13,8 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 using policy::ledger::Source;
 
-constexpr std::size_t kMaxSize = std::size_t{16} << 20;
-
 Source source_of(bool rust) { return rust ? Source::kCgroup : Source::kPersist; }
 
 }  // namespace
@@ -133,7 +131,7 @@ bool KataWatch::read_go(const std::string& id, Sandbox& sandbox, Events& events)
   const auto stamp = watch::stamp_of(file);
   if (!stamp || *stamp == watch::Stamp{}) return false;
   if (sandbox.read == stamp) return true;
-  const auto text = base::read_regular_file(file, kMaxSize);
+  const auto text = base::read_regular_file(file, kMaxPersist);
   auto persisted = text ? parse_persist(*text, id) : unexpected(text.error());
   if (!persisted) {
     log_.debug("persist.json not usable yet",

@@ -3,6 +3,7 @@
 // (virtcontainers/persist.go, persist/api/*.go). It is written in place: a reader may see a part.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "policy/ledger/event.hpp"
 
 namespace ka::kata {
+
+/// A larger file is not read.
+inline constexpr std::size_t kMaxPersist = std::size_t{16} << 20;
 
 struct PersistedSandbox {
   policy::ledger::PodSeen pod;

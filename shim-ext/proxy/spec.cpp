@@ -14,9 +14,6 @@ namespace {
 
 namespace json = boost::json;
 
-// Of a pod with a thousand mounts; containerd's own are a few tens of kilobytes.
-constexpr std::size_t kLargestSpec = std::size_t{4} << 20;
-
 std::string text(const json::value& object, std::string_view key) {
   return base::printable(base::text_in(base::member(object, key)), base::kMaxPath);
 }

@@ -3,6 +3,7 @@
 // bundle, and the resources of an Update.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,6 +12,9 @@
 #include "base/result.hpp"
 
 namespace ka::proxy {
+
+/// Of a config.json of a pod with a thousand mounts; containerd's own are a few tens of kilobytes.
+inline constexpr std::size_t kLargestSpec = std::size_t{4} << 20;
 
 struct Resources {
   std::string cpus;  ///< as written, not judged; empty: no constraint

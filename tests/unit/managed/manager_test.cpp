@@ -9,6 +9,7 @@
 
 #include "affinity/managed/release.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "policy/facts/limits.hpp"
 #include "tests/catch.hpp"
 #include "tests/machines.hpp"
@@ -111,16 +112,6 @@ TEST_CASE("a container whose CPUs someone else set is left to them") {
   }
 }
 
-TEST_CASE("a file that could not be read is not overwritten") {
-  const tests::TempDir dir;
-  dir.link(std::string(managed::kFile), std::string(managed::kFile));  // ELOOP, as EIO would be
-  managed::AllocationFile file(dir.path(), "boot");
-  REQUIRE_FALSE(file.load());
-  const auto saved = file.save({});
-  REQUIRE_FALSE(saved);
-  CHECK(saved.error().code == base::ErrorCode::kUnavailable);
-}
-
 TEST_CASE("what the runtime reports late or wrongly is replaced, and it gets the set once more") {
   Scene scene;
   REQUIRE(scene.manager->create(container("own", 2)));
@@ -154,21 +145,6 @@ TEST_CASE("an operator changes the class of running containers, and all others f
   REQUIRE_FALSE(lines.empty());
   CHECK(lines.front().starts_with("narrow"));
   CHECK(lines.back() == "finish ");
-}
-
-TEST_CASE("the file of another boot is forgotten, a damaged one set aside") {
-  const auto saved = policy::managed::Saved{.entry = {.about = container("a", 2).candidate}};
-  const std::string text = managed::to_text({saved}, "boot");
-  REQUIRE(managed::from_text(text, "boot"));
-  CHECK(*managed::from_text(text, "boot") == std::vector{saved});
-  CHECK(managed::from_text(text, "other").error().code == base::ErrorCode::kGone);
-  CHECK(managed::from_text("{}", "boot").error().code == base::ErrorCode::kInvalid);
-  const tests::TempDir dir;
-  dir.write("allocations", text.substr(0, text.size() / 2));
-  managed::AllocationFile file(dir.path(), "boot");
-  CHECK_FALSE(file.load());
-  CHECK(std::filesystem::exists(dir.path() / "allocations.unreadable"));
-  CHECK(file.load());
 }
 
 TEST_CASE("CPUs that pods without NRI own are given to no one, and taken out of the shared pool") {
@@ -258,12 +234,30 @@ TEST_CASE("ids that are none are refused, and more containers than a node may ha
   CHECK(scene.manager->create(strange).error().code == base::ErrorCode::kInvalid);
   CHECK_FALSE(scene.manager->adopt(strange));
   std::vector<nri::Described> all;
-  for (std::size_t i = 0; i <= policy::kMaxNodeContainers; ++i) {
+  for (std::size_t i = 1; i < policy::kMaxNodeContainers; ++i) {
     all.push_back(container('c' + std::to_string(i), 0));
   }
   scene.manager->synchronize(all, {});
+  CHECK(scene.manager->create(container("last", 0)));
   CHECK(scene.manager->books().entries().size() == policy::kMaxNodeContainers);
   CHECK(scene.manager->create(container("more", 0)).error().code == base::ErrorCode::kConflict);
+  all.push_back(container("last", 0));
+  all.push_back(container("more", 0));
+  scene.manager->synchronize(all, {});
+  CHECK(scene.manager->books().entries().size() == policy::kMaxNodeContainers);
+}
+
+TEST_CASE("an id of the largest length is one, and one of a byte more is none") {
+  Scene scene;
+  auto longest = container("a", 0);
+  longest.candidate.id = std::string(base::kMaxId, 'a');
+  auto longer = longest;
+  longer.candidate.id += 'a';
+  CHECK(scene.manager->create(longest));
+  CHECK(scene.manager->create(longer).error().code == base::ErrorCode::kInvalid);
+  scene.manager->synchronize({longest, longer}, {});
+  REQUIRE(scene.manager->books().entries().size() == 1);
+  CHECK(scene.manager->books().entries().contains(longest.candidate.id));
 }
 
 TEST_CASE("cgroups are written for a turn of the loop, the rest when it comes round again") {

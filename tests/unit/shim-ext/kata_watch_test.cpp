@@ -171,6 +171,21 @@ TEST_CASE("the Go runtime's sandboxes are followed: created, half written, rewri
   CHECK(scene.drain() == Lines{"persist.json: gone s1"});
 }
 
+TEST_CASE("persist.json of the largest size is used, one of a byte more is not") {
+  Scene scene;
+  const auto write = [&scene](const std::string& cpus, std::size_t size) {
+    std::string text = persist(100, container("c1", cpus));
+    text.resize(size, ' ');
+    scene.dir.write("vc/sbs/s1/persist.json", text);
+  };
+  write("2-3", kata::kMaxPersist + 1);
+  CHECK(scene.drain().empty());
+  write("4", kata::kMaxPersist);
+  CHECK(scene.drain() == Lines{"persist.json: s1 vm 100", "persist.json: c1 4"});
+  write("5", kata::kMaxPersist + 1);
+  CHECK(scene.drain().empty());
+}
+
 TEST_CASE("a VMM that is not there yet is waited for; a pid that is not a VMM is ignored") {
   Scene scene;
   scene.vmms.clear();

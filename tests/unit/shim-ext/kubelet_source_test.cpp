@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/kubelet/kubelet_source.hpp"
 
+#include <algorithm>
 #include <string>
 
+#include "shim-ext/watch/kubelet_state.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
@@ -16,8 +18,11 @@ using Lines = std::vector<std::string>;
 namespace {
 
 struct Scene {
-  void write(const std::string& pool) const {
-    dir.write("state.new", R"({"policyName":"static","defaultCpuSet":")" + pool + "\"}");
+  /// With spaces at its end, up to `size` bytes.
+  void write(const std::string& pool, std::size_t size = 0) const {
+    std::string text = R"({"policyName":"static","defaultCpuSet":")" + pool + "\"}";
+    text.resize(std::max(size, text.size()), ' ');
+    dir.write("state.new", text);
     std::filesystem::rename(dir.path() / "state.new", file);
   }
 
@@ -81,4 +86,17 @@ TEST_CASE("an unparsable state is reported as outdated, once") {
   CHECK(scene.node.drain().empty());
   CHECK_FALSE(scene.node.statuses[Source::kKubelet].up);
   CHECK(scene.log_lines.find("keeping the last good state") != std::string::npos);
+}
+
+TEST_CASE("a state of the largest size is used; a byte more, and the last good one stays") {
+  Scene scene;
+  scene.write("0-3", watch::kMaxKubeletState);
+  kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
+  CHECK(scene.node.statuses[Source::kKubelet].up);
+  CHECK(std::filesystem::file_size(scene.file) == watch::kMaxKubeletState);
+  scene.write("0-5", watch::kMaxKubeletState + 1);
+  source.refresh();
+  CHECK_FALSE(scene.node.statuses[Source::kKubelet].up);
+  CHECK(scene.node.known.kubelet().outdated);
+  CHECK(scene.node.known.kubelet().shared_pool == policy::CpuSet::range(0, 3));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/proxy/reporter.hpp"
 
+#include "shim-ext/proxy/spec.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -126,6 +127,16 @@ TEST_CASE("nothing is reported without a readable bundle") {
   CHECK(scene.reporter.on_request(scene.create("bad")).empty());
   scene.dir.write("odd/config.json", R"({"annotations":[1],"linux":{"resources":7}})");
   CHECK(scene.reporter.on_request(scene.create("odd")).size() == 2);
+}
+
+TEST_CASE("config.json of the largest size is reported, one of a byte more is not") {
+  Scene scene;
+  std::string text = R"({"linux":{"resources":{"cpu":{"cpus":"1"}}}})";
+  text.resize(proxy::kLargestSpec, ' ');
+  scene.dir.write("full/config.json", text);
+  CHECK(scene.reporter.on_request(scene.create("full")).size() == 2);
+  scene.dir.write("over/config.json", text + ' ');
+  CHECK(scene.reporter.on_request(scene.create("over")).empty());
 }
 
 TEST_CASE("the proxy reports its own process and its mask before narrowing") {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "affinity/managed/file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
+#include "tests/unit/managed/scene.hpp"
+
+using namespace ka;
+using policy::managed::Saved;
+using tests::container;
+
+TEST_CASE("a file that could not be read is not overwritten") {
+  const tests::TempDir dir;
+  dir.link(std::string(managed::kFile), std::string(managed::kFile));  // ELOOP, as EIO would be
+  managed::AllocationFile file(dir.path(), "boot");
+  REQUIRE_FALSE(file.load());
+  const auto saved = file.save({});
+  REQUIRE_FALSE(saved);
+  CHECK(saved.error().code == base::ErrorCode::kUnavailable);
+}
+
+TEST_CASE("the file of another boot is forgotten, a damaged one set aside") {
+  const auto saved = policy::managed::Saved{.entry = {.about = container("a", 2).candidate}};
+  const std::string text = managed::to_text({saved}, "boot");
+  REQUIRE(managed::from_text(text, "boot"));
+  CHECK(*managed::from_text(text, "boot") == std::vector{saved});
+  CHECK(managed::from_text(text, "other").error().code == base::ErrorCode::kGone);
+  CHECK(managed::from_text("{}", "boot").error().code == base::ErrorCode::kInvalid);
+  const tests::TempDir dir;
+  dir.write("allocations", text.substr(0, text.size() / 2));
+  managed::AllocationFile file(dir.path(), "boot");
+  CHECK_FALSE(file.load());
+  CHECK(std::filesystem::exists(dir.path() / "allocations.unreadable"));
+  CHECK(file.load());
+}
+
+TEST_CASE("allocations of the largest size are written and read back, a byte more is neither") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / managed::kFile;
+  managed::AllocationFile file(dir.path(), "boot");
+  const Saved small{.entry = {.about = container("a", 2).candidate}};
+  REQUIRE(file.save({small}));
+  const std::size_t written = std::filesystem::file_size(path);
+  Saved large = small;
+  large.entry.about.name.append(managed::kMaxFile - written, 'n');
+  REQUIRE(file.save({large}));
+  CHECK(std::filesystem::file_size(path) == managed::kMaxFile);
+  large.entry.about.name += 'n';
+  CHECK_FALSE(file.save({large}));
+  REQUIRE(file.save({small}));
+  std::ofstream(path, std::ios::app) << std::string(managed::kMaxFile - written, ' ');
+  CHECK(file.load() == std::vector{small});
+  std::ofstream(path, std::ios::app) << ' ';
+  CHECK_FALSE(file.load());
+}
