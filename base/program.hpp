@@ -14,15 +14,18 @@
 
 namespace ka::base {
 
+/// What one may print, in bytes, where its caller names no other limit.
+inline constexpr std::size_t kMostOutput = std::size_t{1} << 20;
+
 struct Command {
   std::filesystem::path file;
   std::vector<std::string> words;  ///< its arguments, the name that it is called by first
   /// "NAME=value". Absent: ours.
   std::optional<std::vector<std::string>> environment = {};
-  std::filesystem::path directory = {};            ///< where it runs; empty: here
-  std::optional<std::string_view> input = {};      ///< its standard input; absent: ours
-  bool catches_errors = false;                     ///< else its standard error is ours
-  std::size_t most_output = std::size_t{1} << 20;  ///< bytes that it may print; beyond, it is ended
+  std::filesystem::path directory = {};        ///< where it runs; empty: here
+  std::optional<std::string_view> input = {};  ///< its standard input; absent: ours
+  bool catches_errors = false;                 ///< else its standard error is ours
+  std::size_t most_output = kMostOutput;       ///< bytes that it may print; beyond, it is ended
 };
 
 /// How a program ended, and what it printed.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json/json.hpp"
 #include "base/text.hpp"
 
 namespace ka::base {
@@ -78,7 +79,9 @@ class Reader {
 }  // namespace
 
 std::optional<Ambiguity> find_ambiguity(std::string_view json) {
-  boost::json::basic_parser<Reader> parser{boost::json::parse_options{}};
+  boost::json::parse_options options;
+  options.max_depth = kMaxJsonDepth;
+  boost::json::basic_parser<Reader> parser{options};
   boost::system::error_code stopped;
   const std::size_t end = parser.write_some(false, json.data(), json.size(), stopped);
   if (!stopped) return std::nullopt;

@@ -50,7 +50,9 @@ std::string wrong_text(const boost::json::value& value, std::size_t limit) {
 
 Result<boost::json::value> parse_json(std::string_view text, const std::string& name,
                                       int first_line) {
-  boost::json::parser parser;
+  boost::json::parse_options options;
+  options.max_depth = kMaxJsonDepth;
+  boost::json::parser parser({}, options);
   boost::system::error_code wrong;
   const std::size_t consumed = parser.write_some(text.data(), text.size(), wrong);
   if (!wrong && consumed < text.size()) wrong = boost::json::error::extra_data;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/json/fwd.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -23,9 +24,12 @@ namespace ka::base {
 /// A text of all ids, none of them in a range with another, is shorter.
 inline constexpr std::size_t kMaxSetText = std::size_t{8} * policy::kMaxIds;
 
-/// Parses one JSON document (at most 32 levels deep, no key twice in an object, no number beyond a
-/// double). Errors are kInvalid and begin with "<name>:<line>:<column>: "; `first_line` is where in
-/// the input `text` begins.
+/// How many arrays and objects of a document may lie within each other.
+inline constexpr std::size_t kMaxJsonDepth = 32;
+
+/// Parses one JSON document (at most kMaxJsonDepth levels deep, no key twice in an object, no
+/// number beyond a double). Errors are kInvalid and begin with "<name>:<line>:<column>: ";
+/// `first_line` is where in the input `text` begins.
 Result<boost::json::value> parse_json(std::string_view text, const std::string& name,
                                       int first_line = 1);
 

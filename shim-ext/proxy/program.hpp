@@ -18,7 +18,8 @@ base::Result<std::string> find_program(const std::string& name);
 base::Error become(const std::string& program, const std::vector<std::string>& arguments);
 
 /// Runs the program to its end with its standard output caught; all else is ours. It dies with us.
-/// What a shim that starts prints is an address: kInvalid when it prints more than 1 MiB.
+/// What a shim that starts prints is an address: kInvalid when it prints more than
+/// base::kMostOutput.
 base::Result<base::Ended> run(const std::string& program,
                               const std::vector<std::string>& arguments);
 

@@ -41,9 +41,6 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::array<std::string_view, 4> kVcpuEvents = {"DEVICE_DELETED", "ACPI_DEVICE_OST",
                                                          "DEVICE_UNPLUG_GUEST_ERROR", "RESET"};
 
-/// Between two rounds of questions, however many events ask for one.
-constexpr std::chrono::milliseconds kBetweenRounds{50};
-
 /// ENOENT of connect(2) is kGone, all else kUnavailable. Asio has errors that are no errno: "end of
 /// file" is number 2 of a category of its own.
 base::Error connection_error(const error_code& error) {

@@ -2,6 +2,7 @@
 // A QMP client that keeps a connection to one QEMU and knows its vCPUs and iothreads.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,6 +16,9 @@ class io_context;
 }
 
 namespace ka::qmp {
+
+/// Between two rounds of queries, however many events cause one.
+inline constexpr std::chrono::milliseconds kBetweenRounds{50};
 
 /// The socket that a source named: a VMM's own monitor is never guessed.
 std::optional<std::filesystem::path> find_socket(const vmm::Probe& probe);

@@ -33,6 +33,16 @@ TEST_CASE("a program's output is captured, up to a limit") {
   CHECK(more.error().code == base::ErrorCode::kInvalid);
 }
 
+TEST_CASE("a program may print as much as the limit of those that name none, and no byte more") {
+  const auto print = [](std::size_t size) {
+    return run_program(shell("head -c " + std::to_string(size) + " /dev/zero"));
+  };
+  const auto ran = print(base::kMostOutput);
+  REQUIRE(ran);
+  CHECK(ran->output.size() == base::kMostOutput);
+  CHECK_FALSE(print(base::kMostOutput + 1));
+}
+
 TEST_CASE("a program with endless output is terminated") {
   const auto ran = run_program({.file = "/bin/cat", .words = {"cat", "/dev/zero"}});
   REQUIRE_FALSE(ran);
