@@ -337,15 +337,20 @@ TEST_CASE("with too many clients, the longest idle ones are dropped", "[http]") 
 }
 
 TEST_CASE("as many clients as the limit stay, and one more drops one", "[http]") {
-  Fixture f({.connections = 3});
+  Fixture f;
   std::vector<std::unique_ptr<Client>> clients;
+  const auto connect = [&] {
+    clients.push_back(std::make_unique<Client>(f.path()));
+    tests::run_ready(f.io);
+  };
   const auto open = [&] {
     return std::ranges::count_if(clients, [&](auto& client) { return !f.has_dropped(*client); });
   };
-  for (int i = 0; i < 3; ++i) clients.push_back(std::make_unique<Client>(f.path()));
-  CHECK(open() == 3);
-  clients.push_back(std::make_unique<Client>(f.path()));
-  CHECK(open() == 3);
+  const auto most = static_cast<std::ptrdiff_t>(http::Limits{}.connections);
+  for (std::ptrdiff_t i = 0; i < most; ++i) connect();
+  CHECK(open() == most);
+  connect();
+  CHECK(open() == most);
 }
 
 TEST_CASE("a feed's lines come as chunks", "[http]") {
@@ -380,13 +385,19 @@ TEST_CASE("a listener that does not read is dropped", "[http]") {
 }
 
 TEST_CASE("listeners are counted", "[http]") {
-  Fixture f({.streams = 2});
-  Client a(f.path()), b(f.path());
-  a.send("GET /feed HTTP/1.1\r\n\r\n");
-  b.send("GET /feed HTTP/1.1\r\n\r\n");
-  tests::run_ready(f.io);
-  CHECK(contains(f.exchange("GET /feed HTTP/1.1\r\nConnection: close\r\n\r\n"), "503"));
-  a.hang_up();
+  Fixture f;
+  std::vector<std::unique_ptr<Client>> listeners;
+  for (std::size_t i = 0; i < http::Limits{}.streams; ++i) {
+    listeners.push_back(std::make_unique<Client>(f.path()));
+    listeners.back()->send("GET /feed HTTP/1.1\r\n\r\n");
+    CHECK_FALSE(f.has_dropped(*listeners.back()));
+    CHECK(contains(listeners.back()->received, "200 OK"));
+  }
+  Client more(f.path());
+  more.send("GET /feed HTTP/1.1\r\n\r\n");
+  CHECK_FALSE(f.has_dropped(more));
+  CHECK(contains(more.received, "503"));
+  listeners.front()->hang_up();
   tests::run_ready(f.io);
   Client c(f.path());
   c.send("GET /feed HTTP/1.1\r\n\r\n");
