@@ -85,17 +85,19 @@ Containers::States Containers::place(const Hierarchy& hierarchy, const Tree& tre
 void Containers::adopt() {
   if (std::exchange(is_adopted_, true)) return;
   for (const PlacedCgroup& placed : record_.load()) {
-    given_[placed.directory].cpus = placed.cpus;
+    const auto [at, is_first] = given_.try_emplace(placed.directory, Given{.cpus = placed.cpus});
+    if (!is_first) at->second.earlier.push_back(placed.cpus);
     if (!placed.quota.empty()) quotas_[placed.directory] = placed.quota;
   }
 }
 
-/// Before what it names is changed.
+/// Before what it names is changed. Of each cgroup what it is given comes first.
 void Containers::save() {
   std::vector<PlacedCgroup> placed;
   for (const auto& [directory, given] : given_) {
     const auto quota = quotas_.find(directory);
     placed.push_back({directory, given.cpus, quota == quotas_.end() ? "" : quota->second});
+    for (const GuestCpuSet& cpus : given.earlier) placed.push_back({directory, cpus, ""});
   }
   record_.save(placed);
 }
@@ -222,7 +224,12 @@ int Containers::set_cpus(const Hierarchy& hierarchy, const Path& directory,
 /// A thread that confined itself further stays as it is, unless that is what it was given before.
 int Containers::place_threads(const Hierarchy& hierarchy, const Path& directory,
                               const GuestCpuSet& cpus) {
-  const GuestCpuSet before = std::exchange(given_[directory].cpus, cpus);
+  Given& given = given_[directory];
+  const GuestCpuSet before = std::exchange(given.cpus, cpus);
+  const auto is_ours = [&](const GuestCpuSet& has) {
+    return std::ranges::find(given.earlier, has) != given.earlier.end();
+  };
+  if (before != cpus && !before.empty() && !is_ours(before)) given.earlier.push_back(before);
   save();
   int error = 0;
   bool changed = true;
@@ -230,12 +237,14 @@ int Containers::place_threads(const Hierarchy& hierarchy, const Path& directory,
     changed = false;
     for (const int tid : threads_of(hierarchy, directory)) {
       const auto has = calls_.affinity(tid);
-      if (!has || *has == cpus || (has->subset_of(cpus) && *has != before)) continue;
+      if (!has || *has == cpus || (has->subset_of(cpus) && !is_ours(*has))) continue;
       const int failed = calls_.set_affinity(tid, cpus);
       if (failed == 0) changed = true;
       if (failed != 0 && failed != ESRCH) error = failed;
     }
   }
+  if (error == 0) given.earlier.clear();
+  save();
   return error;
 }
 

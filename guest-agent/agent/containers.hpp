@@ -49,8 +49,9 @@ class Containers {
   using Path = std::filesystem::path;
   struct Given {
     policy::GuestCpuSet cpus;
-    bool is_alone = false;  ///< no cgroup below it needs the same
-    bool is_back = false;   ///< it was restored: `cpus` is all that was online then
+    std::vector<policy::GuestCpuSet> earlier;  ///< what some of its threads may have still
+    bool is_alone = false;                     ///< no cgroup below it needs the same
+    bool is_back = false;  ///< it was restored: `cpus` is all that was online then
   };
 
   policy::GuestContainerState place_one(const Hierarchy& hierarchy, const Tree& tree,

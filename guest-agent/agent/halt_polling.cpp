@@ -37,10 +37,13 @@ GuestIdle HaltPolling::start() const {
   return write_text(time_file(), kTime) == 0 ? GuestIdle::kPolling : GuestIdle::kRefused;
 }
 
+/// A time that others have written since stays.
 void HaltPolling::stop() const {
   std::error_code none;
   if (!std::filesystem::exists(record(), none)) return;
-  if (write_text(time_file(), kNoTime) == 0) std::filesystem::remove(record(), none);
+  const bool is_ours = read_text(time_file()) == kTime;
+  if (is_ours && write_text(time_file(), kNoTime) != 0) return;
+  std::filesystem::remove(record(), none);
 }
 
 /// Of cpuidle; none in most guests.

@@ -23,6 +23,11 @@ class Originals {
   /// none.
   void remember(const std::string& key, const policy::GuestCpuSet& cpus,
                 const policy::GuestCpuSet& online);
+  /// The same, unless one is recorded.
+  void remember_first(const std::string& key, const policy::GuestCpuSet& cpus,
+                      const policy::GuestCpuSet& online) {
+    if (!masks_.contains(key)) remember(key, cpus, online);
+  }
   /// Writes what is new. Before any of these masks is changed.
   void save();
   /// What is to be given back: the recorded mask, as far as it is online; else all of `online`.

@@ -15,7 +15,7 @@ namespace ka::agent {
 
 struct PlacedCgroup {
   std::filesystem::path directory;
-  policy::GuestCpuSet cpus;  ///< what it was given
+  policy::GuestCpuSet cpus;  ///< what it was given; of a service: what it had
   std::string quota;         ///< what it had; empty: it was not lifted
 };
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "guest-agent/agent/cpuset.hpp"
 #include "guest-agent/agent/files.hpp"
 
 namespace ka::agent {
@@ -20,10 +20,14 @@ using policy::GuestCpuSet;
 
 constexpr int kTasksAtOnce = 8;
 constexpr const char* kService = "kata-agent";
-/// What systemd runs beside containers (systemd.special(7)).
-constexpr const char* kSlices[] = {"init.scope", "system.slice", "user.slice"};
 /// For services that have no cgroup of their own (kata-agent as the guest's first program).
 constexpr const char* kServiceCgroup = "kata-affinity";
+
+constexpr const char* kDefaultMask = "default_smp_affinity";                 ///< below /proc/irq
+constexpr const char* kWorkqueueMask = "devices/virtual/workqueue/cpumask";  ///< below /sys
+// Their keys in the record.
+constexpr const char* kNewInterrupts = "new interrupts";
+constexpr const char* kWorkqueues = "workqueues";
 
 // include/linux/sched.h: a kernel thread, and one whose CPUs the kernel does not let anyone change.
 constexpr unsigned long long kKernelThread = 0x00200000;
@@ -42,6 +46,16 @@ unsigned long long field_of(const std::string& stat, int wanted) {
   const auto number =
       parse_number(std::string_view(stat).substr(at + 1, stat.find(' ', at + 1) - at - 1));
   return static_cast<unsigned long long>(number.value_or(0));
+}
+
+/// A thread of the kernel's that is bound to no CPU.
+bool is_movable(const std::string& stat) {
+  const auto flags = field_of(stat, kFlagsField);
+  return (flags & kKernelThread) != 0 && (flags & kBound) == 0;
+}
+
+auto read_mask(const std::filesystem::path& file) {
+  return policy::parse_mask<policy::GuestCpuTag>(read_text(file).value_or(""));
 }
 
 /// A number of a thread alone is another one's later.
@@ -65,43 +79,29 @@ bool is_in_container(const std::filesystem::path& cgroup) {
       cgroup, [](const std::filesystem::path& part) { return is_container_name(part.native()); });
 }
 
-/// A slice cannot have fewer CPUs than a container in it.
-bool holds_container(const Tree& tree, const std::filesystem::path& slice) {
-  const auto is_below = [&slice](const std::filesystem::path& cgroup) {
-    return std::ranges::mismatch(slice, cgroup).in1 == slice.end();
-  };
-  return std::ranges::any_of(tree.strangers, is_below) ||
-         std::ranges::any_of(tree.containers,
-                             [&](const auto& one) { return is_below(one.second); });
-}
-
-bool is_there(const Tree& tree, const std::filesystem::path& cgroup) {
-  return std::ranges::find(tree.branches, cgroup) != tree.branches.end();
-}
-
 }  // namespace
 
 void SystemTasks::begin(const Hierarchy& hierarchy, const Tree& tree, const GuestCpuSet& common,
                         const GuestCpuSet& online, bool interrupts) {
   const bool apart = common != online;
   if (state_ == State::kUntouched && !adopt() && !apart) return;
-  is_first_ &= state_ == State::kUntouched && earlier_.empty();
+  online_ = online;
+  if (apart) remember_alike(common);
   state_ = apart ? State::kApart : State::kRestored;
   done_ = {};
   hierarchy_ = hierarchy;
   if (std::ranges::find(earlier_, common_) == earlier_.end()) earlier_.push_back(common_);
   common_ = common;
   if (apart) keep_record();
-  online_ = online;
-  for (auto& [service, cpus] : services_) cpus = common;
   if (interrupts || interrupts_placed_) {
     place_interrupts(interrupts && apart);
     interrupts_placed_ |= apart;
   }
   // The kernel's workers that are bound to no CPU follow a mask of their own.
-  place_mask(roots_.sys / "devices/virtual/workqueue/cpumask", "workqueues", apart);
+  place_mask(roots_.sys / kWorkqueueMask, kWorkqueues, apart);
   const bool has_cpusets = hierarchy.kind == CgroupKind::kV1 || hierarchy.kind == CgroupKind::kV2;
-  done_.services_moved = has_cpusets && place_slices(tree);
+  done_.services_moved = has_cpusets && (apart ? services_.confine(hierarchy, tree, common, online)
+                                               : services_.give_back(hierarchy, online));
   // From behind; kthreadd (2), of which new kernel threads are born, comes first.
   tasks_ = list_numbers(roots_.proc);
   std::ranges::sort(tasks_, std::greater());
@@ -114,17 +114,21 @@ void SystemTasks::place_some() {
   }
   if (!tasks_.empty()) return;
   earlier_.clear();
-  is_first_ = false;
   if (state_ != State::kRestored) return keep_record();
   std::error_code none;
   std::filesystem::remove(record(), none);
   originals_.clear();
+  services_.clear_record();
 }
 
-/// From an agent that was killed. False: it kept nothing off any CPU.
+/// From an agent that was killed. False: it kept nothing off any CPU, or has given all back: masks
+/// that are recorded still mean nothing.
 bool SystemTasks::adopt() {
   const auto text = read_text(record());
-  if (!text) return false;
+  if (!text) {
+    originals_.clear();
+    return false;
+  }
   std::string_view rest = *text;
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -132,8 +136,8 @@ bool SystemTasks::adopt() {
     if (const auto cpus = policy::parse_list<policy::GuestCpuTag>(line)) earlier_.push_back(*cpus);
   }
   interrupts_placed_ = true;
-  is_first_ = false;
   originals_.load();
+  services_.adopt();
   return true;
 }
 
@@ -150,20 +154,6 @@ void SystemTasks::keep_record() const {
 
 std::filesystem::path SystemTasks::record() const { return roots_.run / "kata-affinity/apart"; }
 
-bool SystemTasks::hold_services(const Tree& tree) {
-  if (state_ != State::kApart) return true;
-  bool is_held = place_slices(tree);
-  for (const auto& [service, cpus] : services_) {
-    if (is_there(tree, service)) is_held &= set_cpuset(hierarchy_, service, cpus) == 0;
-  }
-  return is_held;
-}
-
-std::optional<GuestCpuSet> SystemTasks::given(const std::filesystem::path& cgroup) const {
-  const auto found = services_.find(cgroup);
-  return found == services_.end() ? std::nullopt : std::optional(found->second);
-}
-
 void SystemTasks::record(policy::GuestReport& report) const {
   report.interrupts_moved = done_.interrupts_moved;
   report.interrupts_stuck = done_.interrupts_stuck;
@@ -172,16 +162,37 @@ void SystemTasks::record(policy::GuestReport& report) const {
   report.services_moved = done_.services_moved;
 }
 
-/// What it has by the agent's doing. The kernel gives new interrupts and threads such a mask, too;
-/// nothing has one before the agent's first round.
+/// What it has by the agent's doing. The kernel gives new interrupts and threads such a mask, too.
 bool SystemTasks::is_ours(const GuestCpuSet& cpus) const {
-  if (is_first_) return false;
   return cpus == common_ || std::ranges::find(earlier_, cpus) != earlier_.end();
+}
+
+/// Records what has just these CPUs, and by others' doing: once the agent has given them to
+/// anything, nobody could tell, least of all an agent that comes after this one was killed.
+void SystemTasks::remember_alike(const GuestCpuSet& cpus) {
+  if (is_ours(cpus)) return;
+  const auto remember = [&](const std::string& key, const auto& now) {
+    if (now && *now == cpus) originals_.remember_first(key, cpus, online_);
+  };
+  const auto irqs = roots_.proc / "irq";
+  for (const int irq : list_numbers(irqs)) {
+    const std::string number = std::to_string(irq);
+    const auto text = read_text(irqs / number / "smp_affinity_list").value_or("");
+    remember("interrupt " + number, policy::parse_list<policy::GuestCpuTag>(text));
+  }
+  remember(kNewInterrupts, read_mask(irqs / kDefaultMask));
+  remember(kWorkqueues, read_mask(roots_.sys / kWorkqueueMask));
+  for (const int pid : list_numbers(roots_.proc)) {
+    if (calls_.affinity(pid) != cpus) continue;
+    const std::string stat = stat_of(pid);
+    if (is_movable(stat)) originals_.remember_first(key_of(pid, stat), cpus, online_);
+  }
+  originals_.save();
 }
 
 void SystemTasks::place_mask(const std::filesystem::path& file, const std::string& key,
                              bool is_kept_off) {
-  const auto now = policy::parse_mask<policy::GuestCpuTag>(read_text(file).value_or(""));
+  const auto now = read_mask(file);
   const bool is_of_others = now && !is_ours(*now);
   if (is_of_others && !is_kept_off) return;
   if (is_of_others) originals_.remember(key, *now, online_);
@@ -202,7 +213,7 @@ void SystemTasks::place_interrupts(bool is_kept_off) {
     masks[irq] = *now;
     if (is_of_others) originals_.remember("interrupt " + std::to_string(irq), *now, online_);
   }
-  place_mask(irqs / "default_smp_affinity", "new interrupts", is_kept_off);
+  place_mask(irqs / kDefaultMask, kNewInterrupts, is_kept_off);
   for (const auto& [irq, now] : masks) {
     const std::string number = std::to_string(irq);
     const auto cpus = is_kept_off ? common_ : originals_.find("interrupt " + number, online_);
@@ -212,22 +223,8 @@ void SystemTasks::place_interrupts(bool is_kept_off) {
   }
 }
 
-/// A container that came into a slice later keeps its CPUs, and the services beside it get all.
-bool SystemTasks::place_slices(const Tree& tree) {
-  bool is_placed = true;
-  for (const char* name : kSlices) {
-    const auto slice = hierarchy_.root / name;
-    if (!is_there(tree, slice)) continue;
-    const bool has_containers = holds_container(tree, slice);
-    if (has_containers && !services_.contains(slice)) continue;
-    is_placed &= give(slice, has_containers ? online_ : common_);
-  }
-  return is_placed;
-}
-
-bool SystemTasks::give(const std::filesystem::path& service, const GuestCpuSet& cpus) {
-  services_[service] = cpus;
-  return set_cpuset(hierarchy_, service, cpus) == 0;
+std::string SystemTasks::stat_of(int pid) const {
+  return read_text(roots_.proc / std::to_string(pid) / "stat").value_or("");
 }
 
 void SystemTasks::place_task(int pid) {
@@ -245,9 +242,8 @@ void SystemTasks::place_kernel_thread(int pid) {
   if (!now) return;
   const bool given = std::ranges::find(earlier_, *now) != earlier_.end();
   if (now->subset_of(common_) && !given) return;
-  const auto stat = read_text(roots_.proc / std::to_string(pid) / "stat").value_or("");
-  const auto flags = field_of(stat, kFlagsField);
-  if ((flags & kKernelThread) == 0 || (flags & kBound) != 0) return;
+  const std::string stat = stat_of(pid);
+  if (!is_movable(stat)) return;
   const std::string key = key_of(pid, stat);
   const bool is_apart = state_ == State::kApart;
   if (is_apart && !given) originals_.remember(key, *now, online_);
@@ -261,11 +257,11 @@ void SystemTasks::place_kernel_thread(int pid) {
 bool SystemTasks::place_service(int pid) {
   if (hierarchy_.kind != CgroupKind::kV1 && hierarchy_.kind != CgroupKind::kV2) return false;
   const std::string path = cgroup_of(roots_.proc / std::to_string(pid), hierarchy_.kind);
-  if (is_in_container(path)) return true;
-  if (path != "/") return give(hierarchy_.root / path.substr(1), common_);
+  if (is_in_container(path) || state_ == State::kRestored) return true;
+  if (path != "/") return services_.give(hierarchy_.root / path.substr(1));
   const auto directory = hierarchy_.root / kServiceCgroup;
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return false;
-  return set_cpuset(hierarchy_, directory, common_) == 0 &&
+  return services_.give(directory) &&
          write_text(directory / "cgroup.procs", std::to_string(pid)) == 0;
 }
 

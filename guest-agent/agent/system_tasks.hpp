@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "guest-agent/agent/hierarchy.hpp"
 #include "guest-agent/agent/kernel.hpp"
 #include "guest-agent/agent/originals.hpp"
+#include "guest-agent/agent/services.hpp"
 #include "policy/facts/guest.hpp"
 
 namespace ka::agent {
@@ -20,7 +20,10 @@ class SystemTasks {
  public:
   /// Both must outlive it.
   SystemTasks(const Roots& roots, const Calls& calls)
-      : roots_(roots), calls_(calls), originals_(roots.run / "kata-affinity/masks") {}
+      : roots_(roots),
+        calls_(calls),
+        originals_(roots.run / "kata-affinity/masks"),
+        services_(roots.run / "kata-affinity/services") {}
 
   /// Keeps all of it on `common` from now on: places interrupts, and makes place_some() look at
   /// every task of the guest. Nothing is touched while no CPU was ever set apart; once one was, by
@@ -32,12 +35,12 @@ class SystemTasks {
   /// Places a few tasks, in a time for which a request to the agent can wait. All of them are done
   /// when is_placing() is false.
   void place_some();
-  /// Gives the cgroups of services again what they were given, where they are still there: systemd
-  /// takes the cpuset controller off a slice when it likes, and makes the cgroup of a service that
-  /// it restarts anew. Nothing is written that is so still. False: it could not.
-  bool hold_services(const Tree& tree);
+  /// See Services::hold().
+  bool hold_services(const Tree& tree) { return state_ != State::kApart || services_.hold(tree); }
   /// What a service's cgroup was last given; absent where it is none.
-  std::optional<policy::GuestCpuSet> given(const std::filesystem::path& cgroup) const;
+  std::optional<policy::GuestCpuSet> given(const std::filesystem::path& cgroup) const {
+    return services_.given(cgroup);
+  }
   /// Enters what could and what could not be moved since begin().
   void record(policy::GuestReport& report) const;
 
@@ -48,11 +51,11 @@ class SystemTasks {
   bool adopt();
   void keep_record() const;
   std::filesystem::path record() const;
+  void remember_alike(const policy::GuestCpuSet& cpus);
+  std::string stat_of(int pid) const;
   void place_mask(const std::filesystem::path& file, const std::string& key, bool is_kept_off);
   void place_interrupts(bool is_kept_off);
   bool is_ours(const policy::GuestCpuSet& cpus) const;
-  bool place_slices(const Tree& tree);
-  bool give(const std::filesystem::path& service, const policy::GuestCpuSet& cpus);
   void place_task(int pid);
   void place_kernel_thread(int pid);
   bool place_service(int pid);
@@ -60,16 +63,14 @@ class SystemTasks {
   const Roots& roots_;
   const Calls& calls_;
   Originals originals_;
+  Services services_;
   State state_ = State::kUntouched;
-  bool is_first_ = true;            ///< nothing has a mask of ours yet
   bool interrupts_placed_ = false;  ///< they ever were
   Hierarchy hierarchy_;
   policy::GuestCpuSet common_, online_;
   std::vector<policy::GuestCpuSet> earlier_;  ///< before that, since all was in its place last
-  /// What the cgroups of kata-agent and of systemd's services were given.
-  std::map<std::filesystem::path, policy::GuestCpuSet> services_;
-  std::vector<int> tasks_;    ///< not placed since begin()
-  policy::GuestReport done_;  ///< record() copies its part of it
+  std::vector<int> tasks_;                    ///< not placed since begin()
+  policy::GuestReport done_;                  ///< record() copies its part of it
 };
 
 }  // namespace ka::agent

@@ -307,7 +307,7 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off reserved vCPUs
     do_all_of(next);
     CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-3");
     CHECK(scene.threads.cpus[20] == GuestCpuSet::range(0, 3));
-    CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus") == "0-3");
+    CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus").empty());
 
     scene.files.write("proc/irq/24/smp_affinity_list", "1\n");  // and then it is others'
     agent::Agent third(scene.roots(), scene.threads);
@@ -328,7 +328,7 @@ TEST_CASE("interrupts, kernel threads and kata-agent are kept off reserved vCPUs
     do_all_of(agent);
     CHECK(scene.read("proc/irq/24/smp_affinity_list") == "0-4");
     CHECK(scene.threads.cpus[20] == GuestCpuSet::range(0, 4));
-    CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus") == "0-4");
+    CHECK(scene.read("cgroup/system.slice/kata-agent.service/cpuset.cpus").empty());
     CHECK(scene.read("cgroup/" + kId + "/cpuset.cpus").empty());
   }
 }
@@ -372,7 +372,12 @@ TEST_CASE("what systemd runs in a guest is kept off reserved vCPUs") {
   SECTION("until they are released") {
     agent.apply({.move_interrupts = false, .release = true});
     do_all_of(agent);
-    CHECK(slices() == std::vector<std::string>(3, "0-3"));
+    CHECK(slices() == std::vector<std::string>(3));
+    scene.files.write("cgroup/user.slice/cpuset.cpus", "1\n");  // and then they are others'
+    scene.cpus({0, 1, 2, 3, 4});
+    agent.cpus_changed();
+    do_all_of(agent);
+    CHECK(slices() == std::vector<std::string>{"", "", "1"});
   }
 }
 

@@ -50,6 +50,15 @@ TEST_CASE("a guest whose idle vCPUs poll anyway is left alone") {
   CHECK(guest.read(kTime) == "50000");
 }
 
+TEST_CASE("a time that another program has written since stays") {
+  const Guest guest;
+  guest.poll(true);
+  guest.files.write(kTime, "50000\n");
+  CHECK(guest.poll(false) == GuestIdle::kAsBefore);
+  CHECK(guest.read(kTime) == "50000");
+  CHECK_FALSE(guest.has_record());
+}
+
 TEST_CASE("a guest that was booted without the driver is as before") {
   const Guest guest;
   SECTION("without any") {

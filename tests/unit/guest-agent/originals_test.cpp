@@ -99,6 +99,40 @@ TEST_CASE("masks that were narrower are given back as they were, also by a later
   CHECK_FALSE(std::filesystem::exists(guest.path("run/kata-affinity/masks")));
 }
 
+TEST_CASE("a mask that an agent recorded and gave back is not given back again") {
+  tests::GuestScene guest;
+  guest.cpus({0, 1, 2, 3});
+  guest.cgroup(kId);
+  guest.files.write("proc/irq/24/smp_affinity_list", "0-3\n");
+  guest.files.write("run/kata-affinity/masks", "interrupt 24:1\n");
+  {
+    agent::Agent killed(guest.roots(), guest.threads);
+    killed.apply(spec_of(4, {2, 3}, kId));
+    finish(killed);
+  }
+  agent::Agent next(guest.roots(), guest.threads);
+  next.apply(kRelease);
+  finish(next);
+  CHECK(guest.read("proc/irq/24/smp_affinity_list") == "0-3");
+}
+
+TEST_CASE("a cgroup that the agent made for kata-agent is given back all CPUs") {
+  tests::GuestScene guest;
+  guest.cpus({0, 1, 2, 3});
+  guest.cgroup(kId);
+  guest.files.write("proc/50/comm", "kata-agent\n");
+  guest.files.write("proc/50/cgroup", "0::/\n");
+  agent::Agent agent(guest.roots(), guest.threads);
+  agent.apply(spec_of(4, {2, 3}, kId));
+  guest.cgroup("kata-affinity");  // as the kernel makes its files when the agent makes it
+  finish(agent);
+  CHECK(guest.read("cgroup/kata-affinity/cpuset.cpus") == "0-1");
+  CHECK(guest.read("cgroup/kata-affinity/cgroup.procs") == "50");
+  agent.apply(kRelease);
+  finish(agent);
+  CHECK(guest.read("cgroup/kata-affinity/cpuset.cpus").empty());
+}
+
 TEST_CASE("what others have written meanwhile stays, and a thread's number may be another's") {
   Guest guest;
   agent::Agent agent(guest.roots(), guest.threads);
