@@ -352,6 +352,8 @@ TEST_CASE("impossible requests exit with status 2 and change nothing") {
       {{"container", "update", "s1", "c", "--cpus", "8191"}, "no CPU 8191"},
       {{"container", "update", "s1", "c", "--cpus", "3-1"}, "range ends before it starts"},
       {{"container", "update", "s1", "c", "--mems", "77"}, "no node 77"},
+      {{"emulatorpin", "s1", std::to_string(scene.last)}, "belongs to a dedicated vCPU"},
+      {{"vcpupin", "s1", "0", std::to_string(scene.last)}, "belongs to a dedicated vCPU"},
       {{"sandbox", "add", "s2", "--vmm-pid", std::to_string(::getpid())}, "not a VMM"},
       {{"sandbox", "add", "s2", "--vmm-pid", "4194304"}, "does not exist"},
       {{"sandbox", "add", "s2", "--vmm-pid", std::to_string(scene.vm.pid())}, "belongs to"},
