@@ -268,7 +268,7 @@ TEST_CASE("the map shows owners as letters", "[cli]") {
   CHECK(cli::describe_node(parse(R"({"shared_pool":"0,2","cpus":[
       {"cpu":0,"owners":[],"vcpus":[],"threads":{"emulator":2,"vcpu":1}},
       {"cpu":1,"owners":[{"pod":"s1","pod_name":"shop/cart","container":"c1","name":"app",
-                          "vm":true}],
+                          "vm":true,"isolated":false,"obstacles":"housekeeping"}],
        "vcpus":[{"sandbox":"s1","vcpu":3,"container":"c1"}],"threads":{"vcpu":1}},
       {"cpu":2,"owners":[],"vcpus":[],"threads":{"emulator":2,"vcpu":1}},
       {"cpu":3,"owners":[{"pod":"p2","container":"x","vm":false}],"vcpus":[],"threads":{}}],
@@ -289,7 +289,7 @@ TEST_CASE("the map shows owners as letters", "[cli]") {
         "\n"
         "  -   0,2           shared pool\n"
         "  A   3             p2, container x (no VM)\n"
-        "  B   1             shop/cart, container app (VM)\n"
+        "  B   1             shop/cart, container app (VM), NOT isolated: housekeeping\n"
         "                    vCPU 3 on 1\n"
         "\n"
         "sandbox threads that may run on each CPU\n"
