@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "affinity/line/others.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -276,7 +277,9 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   CHECK(early[1].severity == line::Severity::kNote);
   CHECK(early[1].text.starts_with("host: 1 threads of services"));
 
-  scene.clock.advance(std::chrono::seconds(16));
+  scene.clock.advance(line::kGraceOfOthers);
+  CHECK(others()[0].severity == line::Severity::kNote);
+  scene.clock.advance(std::chrono::milliseconds(1));
   CHECK(others()[0].severity == line::Severity::kDegraded);
   CHECK(others()[1].severity == line::Severity::kNote);
   CHECK(scene.verifier().verify().ok());
