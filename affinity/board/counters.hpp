@@ -39,6 +39,7 @@ struct Counters {
   std::uint64_t cgroup_writes = 0;
   std::uint64_t drift_found = 0;
   std::uint64_t drift_repaired = 0;
+  std::uint64_t partitions_undone = 0;
   std::uint64_t threads_gone = 0;
   std::uint64_t interrupt_writes = 0;
   std::uint64_t resource_class_writes = 0;
@@ -86,6 +87,9 @@ inline constexpr CounterInfo kCounters[] = {
      &Counters::drift_found},
     {"kata_affinity_drift_repaired_total",
      "Threads moved back after another program had moved them.", &Counters::drift_repaired},
+    {"kata_affinity_partitions_undone_total",
+     "Cpuset partitions that another program had undone, and that were made again.",
+     &Counters::partitions_undone},
     {"kata_affinity_interrupt_writes_total",
      "Affinity changes of passed-through device interrupts.", &Counters::interrupt_writes},
     {"kata_affinity_interrupt_drift_found_total", "Interrupts that another program had moved.",

@@ -88,6 +88,11 @@ std::optional<CpuSet> PartitionKeeper::overwritten(const std::string& thread) co
   return found == records_.kernel_masks.end() ? std::nullopt : std::optional(found->second);
 }
 
+int PartitionKeeper::times_undone(const ThreadKey& vmm) const {
+  const auto found = undone_.find(vmm);
+  return found == undone_.end() ? 0 : found->second;
+}
+
 void PartitionKeeper::check() {
   if (is_damaged_) return;
   is_unfinished_ = false;
@@ -155,6 +160,8 @@ void PartitionKeeper::undo_unwanted() {
 bool PartitionKeeper::undo(const ThreadKey& vmm) {
   const auto record = records_.partitions.find(vmm);
   if (record == records_.partitions.end()) return true;
+  made_.erase(vmm);
+  undone_.erase(vmm);
   const auto done = builder_.undo(record->second);
   if (done) records_.partitions.erase(record);
   is_unfinished_ |= !done;
@@ -169,6 +176,7 @@ void PartitionKeeper::shrink(const Partition& wanted) {
   if (record == records_.partitions.end()) return;
   const Partition now = record->second.partition;
   if (now.cpus.subset_of(wanted.cpus)) return;
+  made_.erase(wanted.vmm);
   const Partition common = common_part(now, wanted);
   if (common.cpus.empty() || common.vcpus.empty()) {
     undo(wanted.vmm);
@@ -198,7 +206,8 @@ void PartitionKeeper::establish(const Partition& wanted) {
   is_unfinished_ = true;
 }
 
-/// Where the VMM was moved, the partition moves with it.
+/// Where the VMM was moved, the partition moves with it. One that could not be made as a whole, or
+/// that an earlier helper may not have lived to make, was undone by nobody.
 Result<void> PartitionKeeper::make(const Partition& wanted, const std::string& cgroup) {
   const auto known = records_.partitions.find(wanted.vmm);
   const bool has_moved = known != records_.partitions.end() && known->second.cgroup != cgroup;
@@ -208,13 +217,18 @@ Result<void> PartitionKeeper::make(const Partition& wanted, const std::string& c
     return base::fail(ErrorCode::kTransient, "it is still in another cgroup");
   }
   if (has_moved) withdraw();
-  const bool is_undone = is_as_recorded && !builder_.is_made(wanted, cgroup);
+  if (!is_as_recorded) made_.erase(wanted.vmm);
+  const bool is_undone = made_.contains(wanted.vmm) && !builder_.is_made(wanted, cgroup);
   auto done = builder_.make(wanted, cgroup);
-  if (done && is_undone) {
-    log_.warning("a partition that another program undid is made again",
-                 {{"cpus", policy::format_list(wanted.cpus)}, {"cgroup", cgroup}});
-  }
+  if (done) made_.insert(wanted.vmm);
+  if (done && is_undone) record_undone(wanted, cgroup);
   return done;
+}
+
+void PartitionKeeper::record_undone(const Partition& wanted, const std::string& cgroup) {
+  ++undone_[wanted.vmm];
+  log_.warning("a partition that another program undid is made again",
+               {{"cpus", policy::format_list(wanted.cpus)}, {"cgroup", cgroup}});
 }
 
 /// What cannot be made leaves nothing behind, but not at the first failure that may pass.

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ class PartitionKeeper {
   bool has(const policy::ThreadKey& vmm) const {
     return records_.partitions.contains(vmm) && !failures_.contains(vmm);
   }
+  /// How often check() has found the VMM's partition undone by others since it was made, or since
+  /// this helper runs.
+  int times_undone(const policy::ThreadKey& vmm) const;
   /// What a kernel thread had before partitions, by its name, where it has not got that back yet.
   std::optional<policy::CpuSet> overwritten(const std::string& thread) const;
   /// It has been given another mask since.
@@ -90,6 +94,7 @@ class PartitionKeeper {
   void shrink(const policy::Partition& wanted);
   void establish(const policy::Partition& wanted);
   base::Result<void> make(const policy::Partition& wanted, const std::string& cgroup);
+  void record_undone(const policy::Partition& wanted, const std::string& cgroup);
   void fail(const policy::Partition& wanted, const base::Error& error);
   bool is_given_up(const policy::ThreadKey& vmm) const;
   void withdraw();
@@ -103,7 +108,9 @@ class PartitionKeeper {
   KernelMaskGuard guard_;
   PartitionBuilder builder_;
   std::vector<policy::Partition> wanted_;
-  std::map<policy::ThreadKey, Failure> failures_;      ///< by VMM
+  std::map<policy::ThreadKey, Failure> failures_;  ///< by VMM
+  std::map<policy::ThreadKey, int> undone_;        ///< times_undone()
+  std::set<policy::ThreadKey> made_;  ///< VMMs whose partition, as recorded, was made as a whole
   std::map<policy::ThreadKey, std::string> reported_;  ///< why there is none, as it was logged
   bool is_damaged_ = false;  ///< what an earlier helper wrote is not known
   bool is_unfinished_ = false;

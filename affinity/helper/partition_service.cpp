@@ -197,7 +197,8 @@ std::string PartitionService::text() const {
                      {"cpus", policy::format_list(one.cpus)},
                      {"problem", base::printable(one.problem, base::kMaxSentence)},
                      {"realtime_problem", base::printable(one.not_realtime, base::kMaxSentence)},
-                     {"power_problem", power_.problem_of(one.cpus)}});
+                     {"power_problem", power_.problem_of(one.cpus)},
+                     {"undone", keeper_.times_undone(one.vmm)}});
   }
   return json::serialize(
              json::object{{"partitions", std::move(array)}, {"problem", keeper_.state().problem}}) +

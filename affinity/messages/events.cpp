@@ -73,6 +73,11 @@ std::string drift_text(int count, const std::string& noun) {
                     : std::to_string(count) + ' ' + noun + "s had left their planned CPUs";
 }
 
+std::string partition_drift_text(const policy::CpuSet& cpus, int times) {
+  return "another program had undone the partition of CPUs " + policy::format_list(cpus) +
+         (times == 1 ? "" : ' ' + std::to_string(times) + " times") + ": it was made again";
+}
+
 std::string waiting_text(const policy::ledger::StartGate& gate) {
   using Phase = policy::ledger::StartGate::Phase;
   if (gate.may_widen()) return {};

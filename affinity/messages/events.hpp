@@ -18,6 +18,9 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
 /// "3 threads had left their planned CPUs"; noun: what one of them is called.
 std::string drift_text(int count, const std::string& noun);
 
+/// "another program had undone the partition of CPUs 2-3: it was made again".
+std::string partition_drift_text(const policy::CpuSet& cpus, int times);
+
 /// What has to come before threads get more CPUs than they have: "no thread gets more CPUs yet:
 /// waiting for nri". Empty where nothing has to.
 std::string waiting_text(const policy::ledger::StartGate& gate);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "affinity/messages/events.hpp"
 #include "affinity/messages/terms.hpp"
 
 namespace ka::partitions {
@@ -118,8 +119,28 @@ void Partitions::hold(const Wants& sent, State state) {
       if (!is_same) changed.insert(id);
     }
   }
+  notify_of_undone();
   forget_ended();
   for (const std::string& id : changed) changed_(pod_of(id));
+}
+
+/// A helper that was started again counts from 0. What one counted before this daemon heard of it
+/// is not notified.
+void Partitions::notify_of_undone() {
+  const auto known = std::exchange(undone_, {});
+  for (const auto& [id, partition] : held_) {
+    const auto state = state_of(state_, held_, id);
+    if (!state) continue;
+    undone_[partition.vmm] = state->undone;
+    const auto before = known.find(partition.vmm);
+    if (before == known.end()) continue;
+    const int start = before->second <= state->undone ? before->second : 0;
+    const int times = state->undone - start;
+    if (times == 0) continue;
+    node_.board.counters().partitions_undone += static_cast<std::uint64_t>(times);
+    node_.board.notify(NotificationKind::kDrift, pod_of(id),
+                       messages::partition_drift_text(partition.cpus, times), "partition");
+  }
 }
 
 /// A container may go on without the process by which it was found: where there is no partition,

@@ -49,6 +49,7 @@ class Partitions {
   bool has_left(const std::string& sandbox) const;
   void record(const Wants& sent, base::Result<State> response);
   void hold(const Wants& sent, State state);
+  void notify_of_undone();
   void forget_ended();
   void show(const Candidates& found);
   board::PartitionView view_of(const std::string& id, const policy::Partition& partition) const;
@@ -58,12 +59,13 @@ class Partitions {
   Changed changed_;
   /// By sandbox: how often vCPUs that had left were requested back.
   std::map<std::string, line::AnswerLimit> returns_;
-  std::set<std::string> unseen_;  ///< sandboxes for which that is without a response
-  Wants held_;                    ///< what was sent with the last response
-  Processes processes_;           ///< of containers
-  std::optional<State> state_;    ///< that response, unless it does not respond now
-  std::string trouble_;           ///< why there is none
-  std::string refusal_;           ///< of what is requested and not held
+  std::set<std::string> unseen_;             ///< sandboxes for which that is without a response
+  Wants held_;                               ///< what was sent with the last response
+  Processes processes_;                      ///< of containers
+  std::optional<State> state_;               ///< that response, unless it does not respond now
+  std::map<policy::ThreadKey, int> undone_;  ///< by VMM: how often, as last notified
+  std::string trouble_;                      ///< why there is none
+  std::string refusal_;                      ///< of what is requested and not held
   helper_client::LineFollower follower_;
   std::vector<board::Subscription> grades_;
 };

@@ -41,6 +41,8 @@ void read_partition(const json::value& value, const std::string& path, InputErro
   read_text(fields, "problem", one.problem, base::kMaxSentence);
   read_text(fields, "realtime_problem", one.not_realtime, base::kMaxSentence);
   read_text(fields, "power_problem", one.low_power, base::kMaxSentence);
+  fields.read("undone", one.undone);
+  if (one.undone < 0) fields.reject("undone", "must not be negative");
   fields.finish();
   state.partitions[vmm] = std::move(one);
 }

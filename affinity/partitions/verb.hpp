@@ -18,6 +18,7 @@ struct PartitionState {
   std::string problem;       ///< why there is none; empty: there is
   std::string not_realtime;  ///< why its threads are no real-time threads; empty: as requested
   std::string low_power;     ///< why its CPUs are not at full power; empty: as requested
+  int undone = 0;            ///< how often others undid it, and it was made again
 
   bool operator==(const PartitionState&) const = default;
 };

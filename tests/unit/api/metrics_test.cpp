@@ -56,6 +56,7 @@ TEST_CASE("each counter is exported under its own name", "[api]") {
   counters.cgroup_writes = 13;
   counters.drift_found = 14;
   counters.drift_repaired = 15;
+  counters.partitions_undone = 25;
   counters.interrupt_writes = 16;
   counters.interrupt_drift_found = 17;
   counters.threads_gone = 18;
@@ -77,6 +78,7 @@ TEST_CASE("each counter is exported under its own name", "[api]") {
                        "kata_affinity_cgroup_writes_total 13",
                        "kata_affinity_drift_found_total 14",
                        "kata_affinity_drift_repaired_total 15",
+                       "kata_affinity_partitions_undone_total 25",
                        "kata_affinity_interrupt_writes_total 16",
                        "kata_affinity_interrupt_drift_found_total 17",
                        "kata_affinity_threads_gone_total 18",

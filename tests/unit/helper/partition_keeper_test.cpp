@@ -137,6 +137,7 @@ TEST_CASE("a partition that another program ends or makes invalid is made again"
   CHECK(scene.problem().empty());
   constexpr const char* kLine = "a partition that another program undid is made again";
   CHECK(scene.lines.find(kLine) != std::string::npos);
+  CHECK(scene.keeper->times_undone(scene.key(100)) == 1);
   scene.lines.clear();
   scene.keeper->check();
   scene.keep({scene.of(100, {2})});
@@ -144,6 +145,29 @@ TEST_CASE("a partition that another program ends or makes invalid is made again"
   scene.tree.put(101, kOne);
   scene.keeper->check();
   CHECK(scene.lines.find(kLine) != std::string::npos);
+  CHECK(scene.keeper->times_undone(scene.key(100)) == 2);
+}
+
+TEST_CASE("a partition that could not be made at first, or a helper left half made, nobody undid") {
+  PartitionScene scene;
+  scene.tree.refuses["/kubepods/pod1/one/kata-affinity/cgroup.threads"] = EBUSY;
+  scene.keep({scene.of(100, {2, 3})});
+  REQUIRE_FALSE(scene.problem().empty());
+  if (GENERATE(false, true)) scene.restart();
+  scene.tree.refuses.clear();
+  scene.keep({scene.of(100, {2, 3})});
+  REQUIRE(scene.problem().empty());
+  CHECK(scene.keeper->times_undone(scene.key(100)) == 0);
+  SECTION("what is undone afterwards counts once, also if it cannot be mended at once") {
+    scene.tree.put(101, kOne);
+    scene.tree.refuses["/kubepods/pod1/one/kata-affinity/cgroup.threads"] = EBUSY;
+    scene.keeper->check();
+    CHECK(scene.keeper->times_undone(scene.key(100)) == 0);
+    scene.tree.refuses.clear();
+    scene.keeper->check();
+    scene.keeper->check();
+    CHECK(scene.keeper->times_undone(scene.key(100)) == 1);
+  }
 }
 
 TEST_CASE("the VMM ends: its cgroup can be removed at once") {

@@ -44,7 +44,8 @@ struct Scene {
   }
   std::string held(const std::string& cpus) const {
     return R"({"partitions":[{"vmm":)" + thread(100) + R"(,"cpus":")" + cpus +
-           R"(","problem":"","realtime_problem":"","power_problem":""}],"problem":""})" + '\n';
+           R"(","problem":"","realtime_problem":"","power_problem":"","undone":0}],"problem":""})" +
+           '\n';
   }
   std::string refusal(const std::string& body) {
     const auto response = call("POST", body);

@@ -115,6 +115,45 @@ TEST_CASE("vCPUs that Kata took out of the partition are back at once, as often 
   }
 }
 
+TEST_CASE("a partition that others undo between two looks is notified once, and counted") {
+  Node node;
+  std::vector<std::string> drifts;
+  const auto subscription = node.board().feed().subscribe(
+      board::NotificationKind::kDrift, [&drifts](const board::Notification& drift) {
+        drifts.push_back(drift.sandbox + ' ' + drift.reason + ": " + drift.text);
+      });
+  const auto undo = [&node] {
+    REQUIRE(node.tree.write(kInIt, "cpuset.cpus.partition", "member"));
+    node.keeper->check();
+    REQUIRE(node.tree.isolated() == "2-3");
+  };
+  node.own({2, 3});
+  node.check_drift();
+  CHECK(drifts.empty());
+  undo();
+  undo();
+  node.check_drift();
+  node.check_drift();
+  const std::string twice =
+      "s1 partition: another program had undone the partition of CPUs 2-3 2 times: it was made "
+      "again";
+  CHECK(drifts == std::vector{twice});
+  SECTION("a helper that was started again counts from 0") {
+    node.start_helper();
+    node.check_drift();
+    CHECK(drifts.size() == 1);
+    undo();
+    node.check_drift();
+    CHECK(drifts.size() == 2);
+    CHECK(node.board().counters().partitions_undone == 3);
+  }
+  SECTION("a daemon that was started again has counted none") {
+    node.start();
+    node.follow();
+    CHECK(node.board().counters().partitions_undone == 0);
+  }
+}
+
 TEST_CASE("they are requested back less and less often where that does not help") {
   Node node;
   node.own({2, 3});
