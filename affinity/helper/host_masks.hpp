@@ -49,6 +49,8 @@ class HostMasks {
   virtual bool moves_elsewhere() const { return false; }
   /// The kind whose only mask new ones of this kind are born with; empty: there is none.
   virtual std::string_view born_by() const { return {}; }
+  /// Others of this kind, which read() cannot see; empty: there are none.
+  virtual std::string_view out_of_reach() const { return {}; }
   /// All that there are, but for those that take no part (a queue without a mask). What goes away
   /// meanwhile is not among them.
   virtual base::Result<std::vector<HostMask>> read() const = 0;

@@ -12,6 +12,9 @@ namespace {
 using policy::CpuSet;
 using policy::plan::HostRecord;
 
+constexpr const char* kOutOfReach =
+    "out of the helper's reach: whether they have masks is not known";
+
 /// EINVAL, EIO, EPERM: an interrupt or a thread that the kernel keeps where it is
 /// (write_irq_affinity() in kernel/irq/proc.c, __sched_setaffinity() in kernel/sched/).
 bool is_final_for_mask(const base::Error& error) {
@@ -235,6 +238,9 @@ void Keeper::drop_records(const std::vector<Item>& items, std::string_view kind)
 void Keeper::report(const HostMasks& kind, const std::vector<Item>& items) {
   KindState state{std::string(kind.kind()), static_cast<int>(items.size()), 0, {}, {}};
   const CpuSet avoided = avoided_by(kind);
+  if (!kind.out_of_reach().empty() && !avoided.empty()) {
+    state.left.push_back({std::string(kind.out_of_reach()), avoided, kOutOfReach});
+  }
   for (const Item& item : items) {
     if (records_.masks.contains(item.key)) ++state.moved;
     if (!item.mask.cpus.intersects(avoided)) continue;

@@ -123,6 +123,10 @@ TEST_CASE("queues: those that have a mask") {
   trees.dir.write("sys/class/net/bonding_masters", "");
   CHECK(trees.read("receive-queue") == Cpus{{"eth0 rx-0", kAll}});
   CHECK(trees.read("transmit-queue") == Cpus{{"eth0 tx-0", {4, 5, 6, 7}}});
+  for (const auto& kind : trees.all) {
+    const bool is_of_queues = kind->kind().ends_with("-queue");
+    CHECK(kind->out_of_reach() == (is_of_queues ? "in network namespaces of pods" : ""));
+  }
   const auto mask = trees.of("receive-queue").read()->front();
   REQUIRE(trees.of("receive-queue").write(mask, {0, 1}));
   CHECK(trees.text(queues + "rx-0/rps_cpus") == "3\n");

@@ -22,6 +22,7 @@ struct Host {
   std::map<std::string, std::string> fixed;
   std::map<std::string, base::Error> refuses;
   std::optional<base::Error> unreadable;
+  std::string_view out_of_reach;
   bool elsewhere = false;
   bool is_of_interrupts = false;
   bool is_late = false;  ///< what is written comes with pass()
@@ -42,6 +43,7 @@ class FakeMasks final : public HostMasks {
 
   std::string_view kind() const override { return kind_; }
   std::string_view born_by() const override { return born_by_; }
+  std::string_view out_of_reach() const override { return host_.out_of_reach; }
   bool is_of_interrupts() const override { return host_.is_of_interrupts; }
   bool moves_elsewhere() const override { return host_.elsewhere; }
   base::Result<std::vector<HostMask>> read() const override {
@@ -323,6 +325,22 @@ TEST_CASE("what the kernel binds is named and left alone") {
   keeper.keep_off(kQuiet, kKept);
   CHECK(scene.host.writes == 0);
   CHECK(only_kind(keeper).left.size() == 2);
+}
+
+TEST_CASE("what is out of reach is named as left, while the host is kept off anything") {
+  Scene scene;
+  scene.host.masks = {{"a", kAll}};
+  scene.host.out_of_reach = "elsewhere";
+  Keeper keeper = scene.keeper();
+  keeper.keep_off(kQuiet, kKept);
+  REQUIRE(only_kind(keeper).left.size() == 1);
+  CHECK(only_kind(keeper).left[0].name == "elsewhere");
+  CHECK(only_kind(keeper).left[0].cpus == kQuiet);
+  CHECK(only_kind(keeper).left[0].why.starts_with("out of the helper's reach"));
+  CHECK(only_kind(keeper).found == 1);
+  keeper.keep_off({}, kAll);
+  CHECK(only_kind(keeper).left.empty());
+  CHECK_FALSE(keeper.holds());
 }
 
 TEST_CASE("a kind that cannot be read keeps its records") {

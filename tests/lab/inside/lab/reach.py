@@ -154,8 +154,11 @@ def _queue_files() -> list[tuple[str, Path]]:
 
 
 def _queues() -> Iterator[Left]:
+    """Those of pods nobody sees from here: one of each kind stands for all."""
     for kind, file in _queue_files():
         yield Left(kind, f"{file.parents[2].name} {file.parent.name}", of_mask(_text(file)), True)
+    for kind in ("receive-queue", "transmit-queue"):
+        yield Left(kind, "in network namespaces of pods", cpus.show(kernel.online()), False)
 
 
 def _units() -> Iterator[Left]:
