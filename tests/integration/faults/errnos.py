@@ -35,6 +35,7 @@ ERRNOS = {
     "getdents64": ["EIO", "ENOMEM"],
     "get_mempolicy": ["ENOSYS", "EPERM"],
     "getpeername": NO_MEMORY,
+    "getpriority": ["EPERM"],
     "getrandom": ["EAGAIN", "EINTR", "ENOSYS"],
     "getsockname": NO_MEMORY,
     "getsockopt": NO_MEMORY,
@@ -69,6 +70,7 @@ ERRNOS = {
     "sched_setscheduler": ["EPERM", "EINVAL"],
     "sendmsg": ["EPIPE", "ECONNRESET", "EINTR", "ENOBUFS"],
     "sendto": ["EPIPE", "ECONNRESET", "EINTR", "ENOBUFS"],
+    "setpriority": ["EPERM", "EACCES"],
     "setsockopt": NO_MEMORY,
     "set_mempolicy": ["ENOMEM", "ENOSYS", "EPERM"],
     "shutdown": ["ENOTCONN"],
@@ -90,6 +92,7 @@ ANY_OTHER = ["ENOMEM", "EPERM"]
 # tells of the C library alone.
 NEVER_FAIL = {"brk", "exit", "exit_group", "execve", "rt_sigreturn", "restart_syscall", "arch_prctl", "set_tid_address",
               "set_robust_list", "rseq", "futex", "rt_sigaction", "rt_sigprocmask", "getpid", "gettid", "geteuid", "getuid",
+              "getegid", "getgid",
               "umask", "munmap", "close", "sched_yield", "madvise", "uname"}
 
 # Signals, and peers that leave, come once.

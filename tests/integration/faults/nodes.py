@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes for the fault matrix: a VM whose threads share the first CPU, the last one owned by a pod of another runtime, and the
 real daemon, which hears of both through the API alone (`ApiNode`), or from a container runtime and kubelet (`KubeletNode`).
-With a guest agent: guest_nodes.py; with a cgroup that the daemon writes: manage_node.py."""
+With a resource class: classes_node.py; with a guest agent: guest_nodes.py; with a cgroup that the daemon writes: manage_node.py;
+of libvirt: libvirt_node.py."""
 import collections
 import contextlib
 import json
@@ -41,11 +42,17 @@ class Node:
         cpus = sorted(os.sched_getaffinity(0))
         self.first, self.last = cpus[0], cpus[-1]
         self.may_trespass, self.is_certain = False, True
-        self.vm = subprocess.Popen(
+        self.vm = self.run_vm()
+        (directory / "affinity.toml").write_text("[affinity]\ndrift_check = 1\n" + self.settings_text())
+
+    def run_vm(self):
+        return subprocess.Popen(
             ["qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi", "-m", "64", "-display", "none",
-             "-nodefaults", "-S", "-name", "test,debug-threads=on", *(word.format(directory) for word in self.vm_words)],
+             "-nodefaults", "-S", "-name", "test,debug-threads=on", *(word.format(self.directory) for word in self.vm_words)],
             stdin=subprocess.DEVNULL)
-        (directory / "affinity.toml").write_text("[affinity]\ndrift_check = 1\n" + self.settings.format(directory))
+
+    def settings_text(self):
+        return self.settings.format(self.directory)
 
     def set_up(self):
         self.start([])
@@ -161,6 +168,10 @@ class Node:
         status, text = self.ctl("status", "--json")
         owner_is_there = not self.is_certain or self.ctl("map")[1].count("owner") > 0
         return status == 0 and '"guest"' in text and owner_is_there
+
+    def gives_back(self):
+        """Of what it has changed, what was there before."""
+        return True
 
     def descriptors_now(self):
         """How many the daemon has of each kind. A pipe is one: without eventfds Asio has pipes in their place."""
