@@ -104,6 +104,7 @@ class Domain:
 
 class LibvirtNode(ApiNode):
     settings = ApiNode.settings + 'libvirt_uri = "qemu:///system?socket={0}/libvirt/sock/libvirt-sock"\nlibvirt_domains = ["guest"]\n'
+    _is_pinned = False  # by somebody else
 
     def run_vm(self):
         self._libvirtd = Libvirtd(self.directory / "libvirt")
@@ -122,21 +123,27 @@ class LibvirtNode(ApiNode):
         """What libvirt has still to do of that plan would undo the next one for a moment (docs/use/libvirt.md). Where the daemon does not
         tell it, somebody else does: the record is another one before the next plan."""
         is_disowned = super().disown_last()
-        if not eventually(lambda: str(self.first) not in self._libvirtd.record(), 1):
+        self._is_pinned = not eventually(lambda: str(self.first) not in self._libvirtd.record(), 1)
+        if self._is_pinned:
             self._libvirtd.pin(f"{self.first},{self.last}")
         return is_disowned
 
     def trespasses(self):
-        """Threads that the daemon cannot see are moved by libvirt alone, a moment after it has been told."""
+        """Threads that the daemon cannot see are moved by libvirt alone, a moment after it has been told; and where somebody else had
+        widened them they stay."""
         wide = super().trespasses
-        return wide() and (self.has_found_threads() or not eventually(lambda: not wide(), 1))
+        return wide() and not (self._is_unseen() and (self._is_pinned or eventually(lambda: not wide(), 1)))
 
     def as_planned(self):
         return super().as_planned() and self._is_recorded()
 
     def admits(self, _call):
-        """The threads are as planned, and it is said that libvirt's record may be another one."""
-        return super().as_planned() and re.search(r"^! libvirt", self.ctl("status")[1], re.MULTILINE) is not None
+        """The threads are as planned, and it is said that libvirt's record may be another one; or that they cannot be seen."""
+        is_said = re.search(r"^! libvirt", self.ctl("status")[1], re.MULTILINE) is not None
+        return is_said and super().as_planned() or self._is_pinned and self._is_unseen()
+
+    def _is_unseen(self):
+        return "guest: cannot read its VMM" in self.ctl("verify")[1]
 
     def _is_recorded(self):
         return self._libvirtd.record() == [str(self.first)] * 2
