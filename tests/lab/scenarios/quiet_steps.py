@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grade = "quiet": how long each kind of mask takes to leave a container's CPUs, and to return, by the kernel's word."""
+"""grade = "realtime": how long each kind of mask takes to leave a container's CPUs, and to return, and what the grade adds; by the kernel's word."""
 # lab shapes: smt8
 # lab timeout: 900
 # lab alone: yes
@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lab import check, cpus, reach
+from lab import check, cpus, product, quiet, reach
 from lab.cgroup import Cgroup
 from lab.helper import Helper
 from lab.pods import VmPod
 from lab.product import Daemon
 from lab.quiet import PATIENCE, expect_noisy, expect_quiet
-from lab.vm import Vms, VmSpec
+from lab.vm import Vm, Vms, VmSpec
 
 OWN, REST, FLOOR = "2-3", "0-1,4-7", "0-1"
 ON = cpus.parse(OWN)
@@ -25,8 +25,9 @@ ROUNDS = 40
 LIMIT = 20.0  # seconds; no step may wait for a timer: the shortest is the helper's next look, after 10 s
 TIMER = 9.0
 RPS = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
+ISOLATED = Path("/sys/fs/cgroup/cpuset.cpus.isolated")
 
-# What is read for a step: whether each of its masks has CPUs of the container.
+# What is read for a step: whether each of its masks has CPUs of the container; of what the grade adds, whether it is as without.
 Step = Callable[[], list[bool]]
 
 
@@ -58,14 +59,26 @@ def kernel_threads() -> dict[int, str]:
     return {int(name.split()[-1]): mask for name, mask in named.items() if not name.startswith(("kworker/", "vhost-", "kvm-"))}
 
 
+def of_grade(vm: Vm) -> dict[str, Step]:
+    """The partition of the dedicated vCPUs, their policy, and how long their CPUs may take to wake up."""
+    dedicated = quiet.owners(vm, OWN)
+    check.equal("dedicated vCPUs", len(dedicated), len(ON))
+    latencies = [Path(f"/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us") for cpu in ON]
+    return {
+        "partition": lambda: [not has(ISOLATED.read_text().strip())],
+        "real-time vCPUs": lambda: [os.sched_getscheduler(tid) == os.SCHED_OTHER for tid in dedicated],
+        "idle states": lambda: [file.read_text().strip() != "n/a" for file in latencies],
+    }
+
+
 class Steps:
-    """The masks of each step. Of interrupts and kernel threads those that can be moved: they left when the host was kept off."""
+    """What each step changes. Of interrupts and kernel threads those that can be moved: they left when the host was kept off."""
 
     def __init__(self) -> None:
         self._irqs, self._threads = interrupts(), kernel_threads()
 
-    def all(self) -> dict[str, Step]:
-        """To be read while the host is kept off."""
+    def all(self, vm: Vm) -> dict[str, Step]:
+        """To be read while the host is kept off, and the grade is in force."""
         irqs, threads = interrupts(), kernel_threads()
         units = [reach.CGROUPS / unit / "cpuset.cpus.effective" for unit in reach.UNITS]
         return {
@@ -75,7 +88,7 @@ class Steps:
             "workqueues": of_files([Path("/sys/devices/virtual/workqueue/cpumask")], reach.of_mask),
             "kernel threads": of_threads([tid for tid, was in self._threads.items() if has(was) and not has(threads.get(tid, OWN))]),
             "receive queue": of_files([RPS], reach.of_mask),
-        }
+        } | of_grade(vm)
 
 
 def watch(pending: dict[str, Step], wanted: bool, change: Callable[[], None]) -> dict[str, float]:
@@ -111,7 +124,8 @@ def measure(pod: VmPod) -> None:
     steps = Steps()
     pod.update("app", OWN, exclusive=True)
     expect_quiet(OWN, pod.vm)
-    every = steps.all()
+    check.eventually("its grade", lambda: product.call("GET", f"/v1/sandboxes/{pod.vm.id}")["grade"], "realtime", PATIENCE)
+    every = steps.all(pod.vm)
     left, back = [], []
     for _ in range(ROUNDS):
         back.append(watch(every, wanted=True, change=lambda: pod.update("app", REST, exclusive=False)))
@@ -126,7 +140,7 @@ def measure(pod: VmPod) -> None:
 def main() -> None:
     Cgroup("kubepods")  # as kubelet does, which enables the cpuset controller
     RPS.write_text("ff")
-    with Helper(), Daemon(grade="quiet", quiet_floor=FLOOR, housekeeping="shared-pool"), Vms() as vms:
+    with Helper(), Daemon(grade="realtime", quiet_floor=FLOOR, housekeeping="shared-pool"), Vms() as vms:
         pod = VmPod(vms, "timed", VmSpec(vcpus=3, debug_threads=True), extra_cpus=FLOOR)
         measure(pod)
         pod.remove()
