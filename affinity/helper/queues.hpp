@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of the host's network devices: which CPUs take over packets that came (RPS), and which
 // send by a queue (XPS; Documentation/networking/scaling.rst). A queue without a mask has the CPU
-// of its interrupt, and is left alone. /sys shows
-// those of the host's network namespace alone: those of pods are out of reach, and named as one.
+// of its interrupt, and is left alone. /sys shows those of the host's network namespace alone:
+// those of pods are out of reach, and named as one.
 #pragma once
 
 #include "affinity/helper/host_masks.hpp"

@@ -237,15 +237,14 @@ void Registry::retry(const std::function<void(const state::Saved&)>& adopt) {
 bool Registry::restore(const state::Saved& saved) {
   const std::string& id = saved.pod.id;
   const PodRecord* reported = ledger_.find(id);
-  if (reported == nullptr) {
-    ledger_.restore(saved.pod);
-  } else {
+  if (reported != nullptr && reported->vmm && reported->vmm != saved.pod.vmm) {
     for (const policy::ledger::Pin& by_hand : saved.pod.overrides) {
       ledger_.apply({Source::kState, policy::ledger::OverrideSet{
                                          .sandbox = id, .value = by_hand, .lasts_for = {}}});
     }
-    if (reported->vmm != saved.pod.vmm) return false;
+    return false;
   }
+  ledger_.restore(saved.pod);
   if (!saved.pod.vmm) return true;
   board_.add_sandbox(id);
   if (!(saved.guest == state::SavedGuest())) {

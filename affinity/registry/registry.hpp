@@ -75,8 +75,8 @@ class Registry {
 
   /// Reads the state files that were not read before, and hands each to `adopt`.
   void load(const std::function<void(const state::Saved&)>& adopt);
-  /// Records a pod as it was before a restart. What a source has reported meanwhile stays. False:
-  /// by that it is another VM.
+  /// Records a pod as it was before a restart. What a source has reported meanwhile counts.
+  /// False: by that it is another VM.
   bool restore(const state::Saved& saved);
   /// What could not be read, written or removed is tried again; see load().
   void retry(const std::function<void(const state::Saved&)>& adopt);

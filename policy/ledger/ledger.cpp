@@ -55,6 +55,24 @@ std::string subject(const EventBody& body) {
   return std::visit(Visitor{}, body);
 }
 
+/// All of it, as a source would report it.
+PodSeen report_of(const PodRecord& pod) {
+  return {.id = pod.id,
+          .pod_uid = pod.pod_uid,
+          .pod_name = pod.pod_name,
+          .handler = pod.handler,
+          .vmm = pod.vmm,
+          .cgroup = pod.cgroup,
+          .qmp_socket = pod.qmp_socket,
+          .agent = pod.agent,
+          .domain = pod.domain,
+          .requested_domain = pod.requested_domain,
+          .annotations = pod.annotations,
+          .requested_grade = pod.requested_grade,
+          .proxy = pod.proxy,
+          .original_cpus = pod.original_cpus};
+}
+
 bool is_namesake(const ContainerFacts& one, const ContainerFacts& other) {
   return one.id != other.id && !one.name.empty() && one.name == other.name;
 }
@@ -134,10 +152,26 @@ void Ledger::restore(PodRecord pod) {
   const std::string id = pod.id;
   Touched touched;
   remove_from_index(id, touched);
+  const auto reported = pods_.extract(id);
   pods_[id] = std::move(pod);
+  if (!reported.empty()) add_reported(reported.mapped());
   add_to_index(id, touched);
   Change ignored;
   finish(std::move(touched), ignored);
+}
+
+/// Of containers, a source that is connected has reported all that there are.
+void Ledger::add_reported(const PodRecord& reported) {
+  auto& containers = pods_.at(reported.id).containers;
+  std::erase_if(containers,
+                [&](const auto& entry) { return connected_.contains(entry.second.source); });
+  for (const auto& [id, container] : reported.containers) {
+    containers.insert_or_assign(id, container);
+  }
+  for (const Pin& pin : reported.overrides) {
+    fold(OverrideSet{.sandbox = reported.id, .value = pin, .lasts_for = {}}, reported.source);
+  }
+  fold(report_of(reported), reported.source);
 }
 
 void Ledger::set_connected(Source source, bool connected) {

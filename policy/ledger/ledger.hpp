@@ -87,7 +87,8 @@ class Ledger {
   /// sources may overtake each other.
   Change apply(const Event& event);
 
-  /// Takes a whole record back, as it was before a restart.
+  /// Takes a whole record back, as it was before a restart. What has been reported of the pod since
+  /// counts, beside what has not.
   void restore(PodRecord pod);
 
   /// Whether a source is connected. While it is, reports of sources that know less do not replace
@@ -183,6 +184,7 @@ class Ledger {
   void touch_prepared(const Prepared& before, Touched& touched) const;
   void touch_all(Touched& touched) const;
   void add_owners_by_name(Touched& touched) const;
+  void add_reported(const PodRecord& reported);
   void finish(Touched touched, Change& change);
   std::set<std::string> pods_of(const Touched& touched) const;
   Decided update_ownership(PodRecord& pod) const;

@@ -201,6 +201,58 @@ TEST_CASE("state of before a restart does not replace a VM that a source has rep
   }
 }
 
+TEST_CASE("state that becomes readable late completes what was reported of its pod meanwhile") {
+  Scene scene;
+  state::Saved saved;
+  saved.pod.id = "s1";
+  saved.pod.pod_name = "default/before";
+  saved.pod.agent = "vsock://3:1024";
+  saved.pod.vmm = policy::ProcessId{100, 5};
+  saved.pod.source = Source::kApi;
+  for (const auto& [id, source] :
+       {std::pair("by-api", Source::kApi), std::pair("both", Source::kApi),
+        std::pair("ended", Source::kNri)}) {
+    auto& container = saved.pod.containers[id];
+    container.source = source;
+    container.facts.id = id;
+    container.facts.cpus = {2};
+  }
+  scene.board.set_source(Source::kNri, {true, "", {}});
+  scene.registry.fold({Source::kApi, PodSeen{.id = "s1", .pod_name = "default/now"}});
+  policy::ContainerFacts facts;
+  facts.id = "both";
+  facts.cpus = {3};
+  scene.registry.fold({Source::kApi, policy::ledger::whole_report("s1", facts)});
+  CHECK(scene.registry.restore(saved));
+  const PodRecord& known = *scene.registry.find("s1");
+  CHECK(known.vmm == saved.pod.vmm);
+  CHECK(known.agent == "vsock://3:1024");
+  CHECK(known.pod_name == "default/now");
+  REQUIRE(known.containers.size() == 2);
+  CHECK(known.containers.at("by-api").facts.cpus == policy::CpuSet{2});
+  CHECK(known.containers.at("both").facts.cpus == policy::CpuSet{3});
+}
+
+TEST_CASE("a pin that was set since the start counts more than the state of before") {
+  Scene scene;
+  const auto pin = [](policy::CpuSet cpus) {
+    policy::ledger::Pin one;
+    one.role = policy::Role::kEmulator;
+    one.cpus = std::move(cpus);
+    return one;
+  };
+  state::Saved saved;
+  saved.pod.id = "s1";
+  saved.pod.vmm = policy::ProcessId{100, 5};
+  saved.pod.overrides = {pin({1})};
+  scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = saved.pod.vmm}});
+  scene.registry.fold({Source::kApi, policy::ledger::OverrideSet{
+                                         .sandbox = "s1", .value = pin({2}), .lasts_for = {}}});
+  CHECK(scene.registry.restore(saved));
+  REQUIRE(scene.registry.find("s1")->overrides.size() == 1);
+  CHECK(scene.registry.find("s1")->overrides.front().cpus == policy::CpuSet{2});
+}
+
 TEST_CASE("the state of a pod that ended is removed from the disk") {
   Scene scene;
   scene.registry.describe_with([&](const std::string& pod) -> std::optional<state::Saved> {
