@@ -44,12 +44,15 @@ Means means_of(const Node& node, const Sandbox& sandbox, bool written) {
   return now && now->cpus != *sandbox.cgroup_cpus() ? Means::kCpuset : Means::kAffinity;
 }
 
-std::string drift_text(const Node& node, const std::vector<ChangedMask>& changed, Means means) {
+std::string drift_text(const Node& node, const Sandbox& sandbox,
+                       const std::vector<ChangedMask>& changed, Means means) {
   const std::string text =
       messages::drift_text(static_cast<int>(changed.size()), "thread") + ": " + names_of(changed);
   if (means == Means::kCpuset) return text + "; by a write to the cpuset of their cgroup";
-  return text + "; by sched_setaffinity(2) of another program" +
-         suspects_text(host::running_movers(node.proc));
+  const bool is_domain = !node.pod_of(sandbox).domain.empty();
+  return text + "; by sched_setaffinity(2) of " +
+         (is_domain ? "libvirtd, which carried out an earlier plan late, or of " : "") +
+         "another program" + suspects_text(host::running_movers(node.proc));
 }
 
 std::string interrupt_drift_text(const Node& node, int count) {

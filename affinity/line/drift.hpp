@@ -27,8 +27,10 @@ Means means_of(const Node& node, const Sandbox& sandbox, bool written);
 /// "1 thread had left its planned CPUs: vCPU 1 from CPU 4 to CPUs 0-7; by sched_setaffinity(2) of
 /// another program; known to do that: numad (pid 812)". Programs are looked for where a mask was
 /// set only: that takes a look at each process of the node, and cpusets are written by Kata again
-/// and again. Precondition: not empty.
-std::string drift_text(const Node& node, const std::vector<ChangedMask>& changed, Means means);
+/// and again. A domain's threads may as well have been moved by libvirtd, which carries out late
+/// what it has accepted. Precondition: not empty.
+std::string drift_text(const Node& node, const Sandbox& sandbox,
+                       const std::vector<ChangedMask>& changed, Means means);
 /// The same of interrupts.
 std::string interrupt_drift_text(const Node& node, int count);
 /// "another program changed 2 values of resource classes"

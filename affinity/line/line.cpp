@@ -225,8 +225,8 @@ int Line::report_drift(const Affected& sandboxes, Trigger trigger) {
     if (changed.empty()) continue;
     threads += static_cast<int>(changed.size());
     const Means means = means_of(node_, *sandbox, trigger == Trigger::kCgroupWritten);
-    node_.board.notify(NotificationKind::kDrift, sandbox->id(), drift_text(node_, changed, means),
-                       means_name(means));
+    node_.board.notify(NotificationKind::kDrift, sandbox->id(),
+                       drift_text(node_, *sandbox, changed, means), means_name(means));
   }
   return threads;
 }

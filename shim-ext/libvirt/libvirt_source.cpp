@@ -252,19 +252,21 @@ base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandb
   return vmm;
 }
 
+/// libvirt has made the pins too, also those before a call that failed, and may have widened a
+/// cgroup that was in the way.
 void LibvirtSource::recorded(const std::string& domain, const base::Result<int>& calls) {
-  if (!calls) {
+  if (calls) {
+    log_.info("pins written to libvirt's record",
+              {{"domain", domain}, {"calls", std::to_string(*calls)}});
+  } else {
     log_.warning("cannot record a domain's pins in libvirt yet",
                  {{"domain", domain}, {"reason", calls.error().message}});
-    return;
   }
-  log_.info("plan recorded in libvirt", {{"domain", domain}, {"calls", std::to_string(*calls)}});
   const std::string* owner = sandbox_of(domain);
   if (owner == nullptr) return;
   const std::string sandbox = *owner;
-  // It has made the pins too, and may have widened a cgroup that was in the way.
   node_.observe(sandbox);
-  recorded_(sandbox);
+  if (calls) recorded_(sandbox);
 }
 
 }  // namespace ka::libvirt

@@ -60,6 +60,12 @@ struct Client::Shared {
     [[maybe_unused]] const ssize_t written = ::write(wake.get(), &one, sizeof one);
   }
 
+  /// One waits that is newer than what the thread works at.
+  bool has_order(const std::string& domain) {
+    const std::lock_guard lock(mutex);
+    return orders.contains(domain);
+  }
+
   template <typename Handler, typename... Arguments>
   void notify(const Handler& handler, const Arguments&... arguments) {
     const std::lock_guard lock(mutex);
@@ -305,9 +311,10 @@ Result<int> Client::Worker::pin(const Order& order, virDomainPtr domain, bool ha
     pins = by_config ? record.read(Scope::kConfig) : record.unpinned();
     if (!pins) return unexpected(pins.error());
   }
-  auto live = record.write(*pins, Scope::kLive);
+  const auto is_outdated = [&] { return shared_->has_order(order.domain); };
+  auto live = record.write(*pins, Scope::kLive, is_outdated);
   if (!live || !order.in_config || !has_config) return live;
-  auto config = record.write(*pins, Scope::kConfig);
+  auto config = record.write(*pins, Scope::kConfig, is_outdated);
   if (!config) return config;
   return *live + *config;
 }

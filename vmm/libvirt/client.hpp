@@ -62,8 +62,9 @@ struct ClientHandlers {
   /// A watched domain started or stopped, has another number of vCPUs, or another program
   /// changed its pins; and each one once after a connection.
   std::function<void(const DomainSeen&)> domain;
-  /// An order was carried out with this many calls, or why it was not. It is tried again until it
-  /// is, and repeated when another program changes pins; reported only when the result changes.
+  /// An order was carried out with this many calls, as far as no newer one came meanwhile; or why
+  /// it was not. It is tried again until it is, and repeated when another program changes pins;
+  /// reported only when the result changes.
   std::function<void(const std::string& domain, const base::Result<int>& calls)> pinned;
 };
 

@@ -103,20 +103,28 @@ Result<Pins> Record::read(Scope scope) const {
 
 namespace {
 
+/// What libvirt is called with.
+struct Calls {
+  const Library& library;
+  int host_cpus = 0;
+  const std::function<bool()>& is_outdated;
+};
+
 /// Calls `pin` for each number that is there and has another set than wanted.
-Result<int> change(const Library& library, const Sets& wanted, const Sets& recorded, int host_cpus,
-                   const char* name, const Pin& pin) {
-  int calls = 0;
+Result<int> change(const Calls& calls, const Sets& wanted, const Sets& recorded, const char* name,
+                   const Pin& pin) {
+  int made = 0;
   for (const auto& [number, cpus] : wanted) {
     const auto known = recorded.find(number);
     if (known == recorded.end() || known->second == cpus || cpus.empty()) continue;
-    Bytes map = to_bytes(cpus, host_cpus);
+    if (calls.is_outdated()) break;
+    Bytes map = to_bytes(cpus, calls.host_cpus);
     if (pin(number, map) < 0) {
-      return unexpected(library.error(std::string(name) + ' ' + std::to_string(number)));
+      return unexpected(calls.library.error(std::string(name) + ' ' + std::to_string(number)));
     }
-    ++calls;
+    ++made;
   }
-  return calls;
+  return made;
 }
 
 }  // namespace
@@ -129,15 +137,17 @@ int Record::pin_vcpu(int number, std::vector<unsigned char>& map, Scope scope) c
   return library_.domain_pin_vcpu_flags(domain_, vcpu, map.data(), length, flags_of(scope));
 }
 
-Result<int> Record::write(const Pins& wanted, Scope scope) const {
+Result<int> Record::write(const Pins& wanted, Scope scope,
+                          const std::function<bool()>& is_outdated) const {
   const unsigned flags = flags_of(scope);
+  const Calls calls{library_, host_cpus_, is_outdated};
   const auto recorded = read(scope);
   if (!recorded) return unexpected(recorded.error());
-  auto vcpus = change(library_, wanted.vcpus, recorded->vcpus, host_cpus_, "virDomainPinVcpu",
+  auto vcpus = change(calls, wanted.vcpus, recorded->vcpus, "virDomainPinVcpu",
                       [&](int number, Bytes& map) { return pin_vcpu(number, map, scope); });
   if (!vcpus) return vcpus;
   auto iothreads =
-      change(library_, wanted.iothreads, recorded->iothreads, host_cpus_, "virDomainPinIOThread",
+      change(calls, wanted.iothreads, recorded->iothreads, "virDomainPinIOThread",
              [&](int number, Bytes& map) {
                return library_.domain_pin_iothread(domain_, static_cast<unsigned>(number),
                                                    map.data(), static_cast<int>(map.size()), flags);
@@ -145,11 +155,11 @@ Result<int> Record::write(const Pins& wanted, Scope scope) const {
   if (!iothreads) return iothreads;
   // An empty record is that of a driver which has no emulator threads.
   const Sets there = recorded->emulator.empty() ? Sets{} : Sets{{0, recorded->emulator}};
-  auto emulator = change(library_, {{0, wanted.emulator}}, there, host_cpus_,
-                         "virDomainPinEmulator", [&](int, Bytes& map) {
-                           return library_.domain_pin_emulator(domain_, map.data(),
-                                                               static_cast<int>(map.size()), flags);
-                         });
+  auto emulator =
+      change(calls, {{0, wanted.emulator}}, there, "virDomainPinEmulator", [&](int, Bytes& map) {
+        return library_.domain_pin_emulator(domain_, map.data(), static_cast<int>(map.size()),
+                                            flags);
+      });
   if (!emulator) return emulator;
   return *vcpus + *iothreads + *emulator;
 }

@@ -3,6 +3,7 @@
 // with what it should record, and changed where it differs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -32,8 +33,10 @@ class Record {
   /// Of the vCPUs that are there, the emulator, the iothreads. A driver may lack some of it.
   base::Result<Pins> read(Scope scope) const;
   /// Makes the record equal to `wanted`; gives the number of calls that this took. Stops at the
-  /// first failure.
-  base::Result<int> write(const Pins& wanted, Scope scope) const;
+  /// first failure, and before the next call once `is_outdated`: CPUs that a newer plan gives to
+  /// others are not pinned to.
+  base::Result<int> write(const Pins& wanted, Scope scope,
+                          const std::function<bool()>& is_outdated) const;
   /// The record of an unpinned domain: every CPU of the node, for each thread.
   base::Result<Pins> unpinned() const;
 

@@ -46,6 +46,23 @@ TEST_CASE("drift says which threads moved, by what, and which program is known t
             "write to the cpuset of their cgroup"});
 }
 
+TEST_CASE("of a domain, drift may be a late call of libvirtd's") {
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  policy::ledger::PodSeen pod{.id = "s1", .vmm = policy::ProcessId{100, 0}, .domain = "vm1"};
+  REQUIRE(scene.requests().submit({policy::ledger::Source::kLibvirt, pod}));
+  REQUIRE(scene.container("s1", "app", {4}, true));
+  std::string text;
+  const auto subscription = scene.board().feed().subscribe(
+      board::NotificationKind::kDrift,
+      [&text](const board::Notification& drift) { text = drift.text; });
+  scene.calls.own[111] = scene.machine;
+  scene.line().check_drift();
+  CHECK(
+      text.ends_with("; by sched_setaffinity(2) of libvirtd, which carried out an earlier plan "
+                     "late, or of another program"));
+}
+
 TEST_CASE("a helper that ended costs one run of the line, not one in each drift check") {
   LineScene scene;
   scene.boot_vm(100, 1);
