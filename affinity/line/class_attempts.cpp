@@ -10,7 +10,8 @@ bool is_final_for_class(const base::Error& error) {
 
 }  // namespace
 
-void ClassAttempts::begin(Time now) {
+void ClassAttempts::begin(Time now, bool is_recorded) {
+  is_recorded_ = is_recorded;
   in_time_ = answer_limit_.may_answer(now);
   answers_ = unanswered_ = false;
 }
@@ -26,6 +27,11 @@ std::string ClassAttempts::refusal_of(const std::string& name) const {
 
 bool ClassAttempts::may_write(const std::string& name, bool is_repeated, std::string& problem) {
   if (refused_.contains(name)) return false;
+  if (!is_recorded_) {
+    problem = "what was there before cannot be recorded";
+    unanswered_ = true;
+    return false;
+  }
   if (!is_repeated) return true;
   answers_ |= in_time_;
   if (in_time_) return true;
@@ -49,10 +55,17 @@ void ClassAttempts::fail(const std::string& name, std::string& problem, const ba
 bool ClassAttempts::is_done(const base::Result<void>& done, const std::string& name,
                             ClassWrites& writes) {
   if (done) ++writes.done;
-  if (done || is_gone(done)) return true;
-  std::string ignored;
-  fail(name, ignored, done.error(), writes);
-  return is_final_for_class(done.error());
+  if (done || is_gone(done)) {
+    kept_.erase(name);
+    return true;
+  }
+  unanswered_ = true;
+  if (!is_final_for_class(done.error())) {
+    ++writes.failed;
+  } else if (kept_.insert(name).second) {
+    writes.refused.push_back(name + " cannot be restored: " + done.error().message);
+  }
+  return false;
 }
 
 }  // namespace ka::line

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ class ClassAttempts {
  public:
   using Time = AnswerLimit::Time;
 
-  /// A round of writes begins, or ends.
-  void begin(Time now);
+  /// A round of writes begins, or ends. What is not on disk is not written: `is_recorded`.
+  void begin(Time now, bool is_recorded);
   void end(Time now);
   /// A round in which all is given back begins.
   void begin() { unanswered_ = false; }
@@ -39,8 +40,8 @@ class ClassAttempts {
   bool may_write(const std::string& name, bool is_repeated, std::string& problem);
   void fail(const std::string& name, std::string& problem, const base::Error& error,
             ClassWrites& writes);
-  /// Of what is given back. True: nothing of ours is there any more, or it is the kernel's last
-  /// word.
+  /// Of what is given back. True: nothing of ours is there any more. What the kernel refuses is
+  /// reported once, and tried again.
   bool is_done(const base::Result<void>& done, const std::string& name, ClassWrites& writes);
   /// Something could be written and is not: it is tried again when it is time.
   void put_off() { unanswered_ = true; }
@@ -50,8 +51,9 @@ class ClassAttempts {
 
  private:
   std::map<std::string, std::string> refused_;  ///< why, by what was to be written
+  std::set<std::string> kept_;                  ///< what the kernel refused to have given back
   bool unanswered_ = false;
-  bool in_time_ = true, answers_ = false;  ///< of a round of writes
+  bool in_time_ = true, answers_ = false, is_recorded_ = true;  ///< of a round of writes
   AnswerLimit answer_limit_;
 };
 

@@ -31,7 +31,7 @@ Result<void> check(const Result<int>& now, int wanted) {
 
 // --- observe
 
-void ClassKeeper::observe(host::AffinityCalls& calls,
+void ClassKeeper::observe(host::AffinityCalls& calls, base::ThreadStats& stats,
                           const std::vector<policy::ThreadFacts>& threads,
                           const std::string& cgroup, bool is_requested) {
   cgroup_ = cgroup;
@@ -44,14 +44,14 @@ void ClassKeeper::observe(host::AffinityCalls& calls,
     return std::ranges::find(threads, entry.first, &policy::ThreadFacts::key) == threads.end();
   });
   if (!is_requested && nices_.empty() && !weight_ && !io_max_.holds()) return;
-  read_nices(calls);
+  read_nices(calls, stats);
   read_weight();
   io_max_.observe(cgroup_);
 }
 
-void ClassKeeper::read_nices(host::AffinityCalls& calls) {
+void ClassKeeper::read_nices(host::AffinityCalls& calls, base::ThreadStats& stats) {
   for (const Vcpu& vcpu : vcpus_) {
-    const auto nice = calls.nice(vcpu.key.tid);
+    const auto nice = read_nice(vcpu.key, calls, stats);
     if (is_gone(nice)) continue;
     NiceView view{.key = vcpu.key,
                   .vcpu = vcpu.index,
@@ -123,9 +123,9 @@ bool ClassKeeper::prepare() {
   return weight_->saved.ours.insert(*weight.wanted).second || is_new;
 }
 
-ClassWrites ClassKeeper::place(const ClassWriters& writers, Time now) {
+ClassWrites ClassKeeper::place(const ClassWriters& writers, Time now, bool is_recorded) {
   ClassWrites writes;
-  attempts_.begin(now);
+  attempts_.begin(now, is_recorded);
   for (NiceView& view : view_.nice) {
     if (view.wanted) place_nice(writers, view, writes);
   }
@@ -141,8 +141,9 @@ ClassWrites ClassKeeper::place(const ClassWriters& writers, Time now) {
 }
 
 void ClassKeeper::place_nice(const ClassWriters& writers, NiceView& view, ClassWrites& writes) {
+  if (!view.unread.empty()) return attempts_.put_off();
   const auto held = nices_.find(view.key);
-  if (!view.drifted() || !view.actual || held == nices_.end()) return;
+  if (!view.drifted() || held == nices_.end()) return;
   if (!attempts_.may_write(view.name(), held->second.written == view.wanted, view.problem)) return;
   auto done = write(writers, {view.key, *view.wanted}, *view.actual, writes);
   if (done) {
@@ -200,11 +201,11 @@ ClassWrites ClassKeeper::give_back(const ClassWriters& writers) {
   return writes;
 }
 
-/// True: nothing of ours is there any more, or it is the kernel's last word.
+/// True: nothing of ours is there any more.
 bool ClassKeeper::give_back(const ClassWriters& writers, const HeldNice& held,
                             ClassWrites& writes) {
   const auto& [key, theirs, ours] = held.saved;
-  const auto now = writers.calls.nice(key.tid);
+  const auto now = read_nice(key, writers.calls, writers.stats);
   if (!now && !is_gone(now)) {
     attempts_.put_off();
     return false;

@@ -37,8 +37,9 @@ class ClassKeeper {
 
   /// Reads what vCPU threads and the cgroup have, where a class is asked for or something of ours
   /// is there. `cgroup`: the sandbox's own; empty: it has none.
-  void observe(host::AffinityCalls& calls, const std::vector<policy::ThreadFacts>& threads,
-               const std::string& cgroup, bool is_requested);
+  void observe(host::AffinityCalls& calls, base::ThreadStats& stats,
+               const std::vector<policy::ThreadFacts>& threads, const std::string& cgroup,
+               bool is_requested);
   void set_plan(policy::plan::ClassPlan plan);
 
   const ClassView& view() const { return view_; }
@@ -46,8 +47,9 @@ class ClassKeeper {
   /// Records what will be written, with what is there now. True when that is new: it must be saved
   /// before place(), for a restart to know it.
   bool prepare();
-  /// Writes what the plan wants and prepare() has recorded. What it leaves alone is given back.
-  ClassWrites place(const ClassWriters& writers, Time now);
+  /// Writes what the plan wants and prepare() has recorded: `is_recorded`, it is on disk. What the
+  /// plan leaves alone is given back.
+  ClassWrites place(const ClassWriters& writers, Time now, bool is_recorded);
   /// Gives back all that we wrote; what others wrote since stays.
   ClassWrites give_back(const ClassWriters& writers);
 
@@ -78,7 +80,7 @@ class ClassKeeper {
     int index = -1;
   };
 
-  void read_nices(host::AffinityCalls& calls);
+  void read_nices(host::AffinityCalls& calls, base::ThreadStats& stats);
   void read_weight();
   void evaluate();
   bool is_refused(const std::string& name) const { return !attempts_.refusal_of(name).empty(); }

@@ -113,7 +113,7 @@ void IoMaxKeeper::give_back(host::CpusetWriter& writer, ClassAttempts& attempts,
       held_, [&](const auto& entry) { return give_back(writer, entry.second, attempts, writes); });
 }
 
-/// True: nothing of ours is there any more, or it is the kernel's last word.
+/// True: nothing of ours is there any more.
 bool IoMaxKeeper::give_back(host::CpusetWriter& writer, const Held& held, ClassAttempts& attempts,
                             ClassWrites& writes) {
   const auto& [directory, disk, theirs, ours] = held.saved;

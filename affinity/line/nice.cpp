@@ -23,20 +23,40 @@ struct NiceAccess {
   host::AffinityCalls& calls;
 };
 
-NiceResult ended() { return {base::fail(ErrorCode::kGone, "the thread has ended")}; }
+/// "No such process" alone is not believed of a thread that /proc still shows: what it had before
+/// us would be forgotten.
+base::Error confirmed(const ThreadKey& key, base::Error error, base::ThreadStats& stats) {
+  if (error.code != ErrorCode::kGone) return error;
+  const auto stat = stats.read(key.pid, key.tid);
+  const bool has_ended = stat ? stat->start_time != key.start_time : is_gone(stat);
+  if (!has_ended) error.code = ErrorCode::kTransient;
+  return error;
+}
+
+base::Error ended() { return {ErrorCode::kGone, "the thread has ended", 0}; }
 
 }  // namespace
 
+base::Result<int> read_nice(const ThreadKey& key, host::AffinityCalls& calls,
+                            base::ThreadStats& stats) {
+  auto nice = calls.nice(key.tid);
+  if (!nice) return unexpected(confirmed(key, nice.error(), stats));
+  return nice;
+}
+
 NiceResult write_nice(const NiceWrite& write, int before, host::AffinityCalls& calls,
                       base::ThreadStats& stats) {
-  if (!calls.exists(write.key.pid, write.key.tid)) return ended();
-  const auto now = calls.nice(write.key.tid);
+  if (!calls.exists(write.key.pid, write.key.tid)) {
+    return {unexpected(confirmed(write.key, ended(), stats))};
+  }
+  const auto now = read_nice(write.key, calls, stats);
   if (!now) return {unexpected(now.error())};
   if (*now != before) {
     return {base::fail(ErrorCode::kTransient, "it is " + std::to_string(*now) + " by now")};
   }
-  auto done = calls.set_nice(write.key, write.value);
-  return done ? check_nice_again(write, calls, stats) : NiceResult{std::move(done)};
+  const auto done = calls.set_nice(write.key, write.value);
+  if (!done) return {unexpected(confirmed(write.key, done.error(), stats))};
+  return check_nice_again(write, calls, stats);
 }
 
 NiceResult check_nice_again(const NiceWrite& write, host::AffinityCalls& calls,
@@ -49,7 +69,7 @@ NiceResult check_nice_again(const NiceWrite& write, host::AffinityCalls& calls,
   const host::Undone undone =
       host::undo_value(write.key, write.value, NiceAccess{calls}, base::ProcFs(stats.root()));
   if (undone == host::Undone::kUnseen) return result;
-  result = ended();
+  result = {unexpected(ended())};
   result.reverted = undone == host::Undone::kDone;
   return result;
 }

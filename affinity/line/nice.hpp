@@ -14,6 +14,11 @@ struct NiceWrite {
   int value = 0;
 };
 
+/// What the thread has now. kGone: it has ended, which is believed only where /proc shows it no
+/// more.
+base::Result<int> read_nice(const policy::ThreadKey& key, host::AffinityCalls& calls,
+                            base::ThreadStats& stats);
+
 struct NiceResult {
   base::Result<void> done;
   /// Its number was another thread's by then, which has the value that it was started with again.
@@ -22,8 +27,8 @@ struct NiceResult {
   bool unsettled = false;
 };
 
-/// Writes where the thread has `before`. kGone: it has ended; kTransient: it has another value by
-/// now, or cannot be seen.
+/// Writes where the thread has `before`. kGone: it has ended, as in read_nice(); kTransient: it has
+/// another value by now, or cannot be seen.
 NiceResult write_nice(const NiceWrite& write, int before, host::AffinityCalls& calls,
                       base::ThreadStats& stats);
 

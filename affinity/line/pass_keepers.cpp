@@ -101,8 +101,9 @@ void Pass::place_classes(Sandbox& sandbox) {
   ClassKeeper& keeper = sandbox.classes();
   const ClassWriters writers{node_.calls, stats_, node_.cpusets};
   if (!give_back && keeper.prepare()) node_.registry.save(sandbox.id());
+  const bool is_recorded = !node_.registry.unsaved().contains(sandbox.id());
   const ClassWrites writes =
-      give_back ? keeper.give_back(writers) : keeper.place(writers, node_.clock.now());
+      give_back ? keeper.give_back(writers) : keeper.place(writers, node_.clock.now(), is_recorded);
   for (const NiceWrite& write : writes.unsettled)
     node_.unsettled_nices[write.key] = {sandbox.id(), write.value};
   for (const int tid : writes.reverted) report_undone(node_, sandbox.id(), tid, "nice value");

@@ -88,7 +88,8 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
   remember_originals();
   const auto interrupts = interrupts_.observe(context.roots, seen_.vmm_pid);
   if (!interrupts) record_trouble(interrupts.error());
-  classes_.observe(context.calls, seen_.threads, own, policy::requests_classes(pod.annotations));
+  classes_.observe(context.calls, context.stats, seen_.threads, own,
+                   policy::requests_classes(pod.annotations));
   return {};
 }
 

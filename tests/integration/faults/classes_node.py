@@ -30,7 +30,6 @@ class ClassesNode(ApiNode):
     def start(self, inject):
         if inject:
             self._overwrite()
-        self._has_given_up = self.running is not None and f"nice {THEIRS} of thread" in self.output()
         super().start(inject)
 
     def come_and_go(self):
@@ -58,10 +57,8 @@ class ClassesNode(ApiNode):
         return super().knows_all() and (not self.is_certain or self._class_is_known())
 
     def gives_back(self):
-        """What it had before the first daemon is still known, or that it could not be written or saved was said; then it has its class
-        again."""
-        is_said = self._has_given_up or not self.is_certain
-        is_back = self._give_class("container.another") and (is_said or eventually(lambda: self._has_nices(THEIRS)))
+        """What it had before the first daemon is still known, whatever could not be written or saved; then it has its class again."""
+        is_back = self._give_class("container.another") and eventually(lambda: self._has_nices(THEIRS))
         return self._give_class("pod") and is_back
 
     def _give_class(self, scope):

@@ -137,6 +137,48 @@ TEST_CASE("a weight that cannot be read is not taken for the kernel's default") 
   CHECK(scene.weight() == 50);
 }
 
+TEST_CASE("a thread that /proc shows has not ended, whatever a call says of its nice value") {
+  Classed scene(Annotations{{kScheduling, "gold"}});
+  SECTION("on release") {
+    scene.calls.get_nice_faults[111] = {ESRCH, 2};
+    scene.calls.nice_faults[112] = {ESRCH, 1};
+    REQUIRE(scene.requests().release("s1"));
+    CHECK(scene.nices() == Nices{1, 5, 5});
+    scene.line().check_drift();
+    CHECK(scene.nices() == Nices{1, 1, 1});
+  }
+  SECTION("when a class comes") {
+    scene.calls.get_nice_faults[111] = {ESRCH, 1};
+    scene.line().configure(with_classes(9));
+    scene.line().check_drift();
+    CHECK(scene.nices() == Nices{1, 9, 9});
+  }
+}
+
+TEST_CASE("what cannot be given back is reported once, and given back when it can be") {
+  Classed scene(Annotations{{kScheduling, "gold"}});
+  scene.calls.nice_faults[111] = {EPERM, 2};
+  REQUIRE(scene.requests().release("s1"));
+  scene.line().check_drift();
+  CHECK(scene.nices() == Nices{1, 5, 1});
+  CHECK(scene.count("unmanaged") == 1);
+  scene.line().check_drift();
+  CHECK(scene.nices() == Nices{1, 1, 1});
+}
+
+TEST_CASE("nothing is written over what cannot be recorded") {
+  Classed scene;
+  const std::filesystem::path away = scene.state_dir().string() + ".away";
+  std::filesystem::rename(scene.state_dir(), away);
+  scene.line().configure(with_classes(9));
+  CHECK(scene.nices() == Nices{1, 5, 5});
+  CHECK(scene.view().classes.nice[1].problem == "what was there before cannot be recorded");
+  std::filesystem::rename(away, scene.state_dir());
+  scene.line().check_drift();
+  scene.line().check_drift();
+  CHECK(scene.nices() == Nices{1, 9, 9});
+}
+
 TEST_CASE("a value of a class that cannot be read is unknown, not degraded") {
   const auto unread_of = [](Classed& scene) {
     const line::VerifyReport report = scene.verifier().verify();
