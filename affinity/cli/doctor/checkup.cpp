@@ -207,7 +207,9 @@ std::vector<Symptom> examine(const fs::path& root) {
   if (!find_kata(root).empty()) symptoms.push_back(examine_profile(root));
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));
-  std::ranges::move(examine_machine(root), std::back_inserter(symptoms));
+  const auto config = config::load_config(std::nullopt, root);
+  std::ranges::move(examine_machine(root, config && wants_quiet(*config)),
+                    std::back_inserter(symptoms));
   std::ranges::move(examine_agents(root), std::back_inserter(symptoms));
   return symptoms;
 }

@@ -46,8 +46,9 @@ Symptom examine_runtime(const std::filesystem::path& root);
 /// How Kata is configured; never nothing.
 std::vector<Symptom> examine_kata(const std::filesystem::path& root);
 
-/// Problems of the kernel's settings and irqbalance; empty: none.
-std::vector<Symptom> examine_machine(const std::filesystem::path& root);
+/// Problems of the kernel's settings and irqbalance; empty: none. `are_pods_quiet`: some are, or
+/// may be, by the configuration.
+std::vector<Symptom> examine_machine(const std::filesystem::path& root, bool are_pods_quiet);
 
 /// Other programs on the node that move threads or assign CPUs; empty: none.
 std::vector<Symptom> examine_agents(const std::filesystem::path& root);

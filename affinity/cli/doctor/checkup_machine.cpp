@@ -107,8 +107,9 @@ std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
   return *set;
 }
 
-/// irqbalance spares the configured CPUs and isolated ones, and no others.
-void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
+/// irqbalance spares the configured CPUs and isolated ones, and no others but those that the helper
+/// bans: the CPUs of quiet pods.
+void examine_irqbalance(const fs::path& root, bool are_pods_quiet, Symptoms& symptoms) {
   if (!runs(root, host::kIrqbalance)) return;
   const auto banned = banned_cpus(base::read_file(root / "etc/default/irqbalance").value_or(""));
   const auto isolated =
@@ -119,8 +120,9 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
   if (open.empty() && (banned || !owned.empty())) return;
   const std::string where =
       open.empty() ? "exclusive CPUs" : messages::cpus_text(open) + ", which containers own";
-  symptoms.push_back({"irq", Level::kBad,
-                      "irqbalance is running and may move interrupts onto " + where,
+  symptoms.push_back({"irq", are_pods_quiet ? Level::kNote : Level::kBad,
+                      "irqbalance is running and may move interrupts onto " + where +
+                          (are_pods_quiet ? ", unless their pods are quiet" : ""),
                       "set IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance to the CPUs that "
                       "containers may own, or disable irqbalance",
                       "systemctl disable --now irqbalance"});
@@ -128,13 +130,13 @@ void examine_irqbalance(const fs::path& root, Symptoms& symptoms) {
 
 }  // namespace
 
-std::vector<Symptom> examine_machine(const fs::path& root) {
+std::vector<Symptom> examine_machine(const fs::path& root, bool are_pods_quiet) {
   Symptoms symptoms;
   examine_cpusets(read_node(root), symptoms);
   examine_isolation(root, symptoms);
   examine_nohz(root, symptoms);
   examine_smt(root, symptoms);
-  examine_irqbalance(root, symptoms);
+  examine_irqbalance(root, are_pods_quiet, symptoms);
   return symptoms;
 }
 

@@ -14,6 +14,7 @@ _VARIABLE = "KATA_AFFINITY_KATA"
 _AGENT = "kata-agent"
 _GO = ("bin/containerd-shim-kata-v2", "configuration.toml")
 _RUST = ("runtime-rs/bin/containerd-shim-kata-v2", "runtime-rs/configuration.toml")
+_CLH = ("clh/cloud-hypervisor", "clh/configuration.toml")
 _VIRTIOFSD = Path("libexec/virtiofsd")
 _INIT = IMAGE / "kata/init"
 _MODULES = ["virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "vmw_vsock_virtio_transport", "virtiofs"]
@@ -32,7 +33,7 @@ def why_not() -> str:
 def lay_out(suite: str, to: Path) -> None:
     """Puts the runtimes that were given over the stand-ins in `to`, with the `initrd` of their guests."""
     given = Path(os.environ[_VARIABLE])
-    for name in _GO + (_RUST if _has(given, _RUST) else ()):
+    for name in _GO + sum((names for names in (_RUST, _CLH) if _has(given, names)), ()):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(given / name, to / name)
     if (given / _VIRTIOFSD).exists():
@@ -44,8 +45,9 @@ def _problem(given: Path) -> str:
     missing = [name for name in (*_GO, _AGENT) if not (given / name).is_file()]
     if missing:
         return f"there is no {', '.join(missing)}"
-    if any((given / name).exists() for name in _RUST) and not _has(given, _RUST):
-        return f"of {' and '.join(_RUST)} there is only one"
+    for names in (_RUST, _CLH):
+        if any((given / name).exists() for name in names) and not _has(given, names):
+            return f"of {' and '.join(names)} there is only one"
     linked = subprocess.run(["ldd", str(given / _AGENT)], capture_output=True, text=True, check=False)
     return f"{_AGENT} is not linked statically" if "=>" in linked.stdout else ""
 

@@ -3,6 +3,7 @@
 # lab shapes: smt8
 # lab timeout: 1200
 
+import itertools
 import os
 import subprocess
 import time
@@ -23,7 +24,7 @@ OWN, SECOND, FLOOR, REST = "2-3", "6-7", "0-1", "0-1,4-7"
 CHILD = "kata-affinity"
 SPEC = VmSpec(vcpus=3, debug_threads=True)
 AT_ONCE = 0.3  # seconds
-KILLS = 6
+KILLS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)  # after so much of the time that a partition takes
 SETTINGS = {"grade": "quiet", "quiet_floor": FLOOR, "housekeeping": "shared-pool", "drift_check": 1}
 FIFO, OTHER = (os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, 1), (os.SCHED_OTHER, 0)
 FULL_POWER = {1: "0", 2: "n/a", 3: "n/a"}
@@ -188,25 +189,32 @@ def no_room(vms: Vms) -> None:
     bare.remove()
 
 
-def killed(pod: VmPod, daemon: Daemon, program: Helper, before: dict[str, str]) -> None:
+def seconds_of_partition(pod: VmPod) -> float:
+    """From the container's CPUs to its partition."""
+    pod.update("app", REST)
+    expect_none(pod.vm)
+    began = time.monotonic()
+    pod.update("app", OWN, exclusive=True)
+    while isolated() != OWN and time.monotonic() - began < PATIENCE:
+        time.sleep(0.001)
+    return time.monotonic() - began
+
+
+def killed(pod: VmPod, daemon: Daemon, program: Helper, expect_gone: Callable[[], None], expect_there: Callable[[], None]) -> None:
+    """In the middle of it all."""
     victims: tuple[tuple[str, Callable[[], object]], ...] = (
         ("the daemon", lambda: (daemon.kill(), daemon.start())),
         ("the helper", lambda: (program.kill(), program.start())),
         ("both", lambda: (daemon.kill(), program.kill(), program.start(), daemon.start())),
     )
-    for number in range(KILLS):
-        after = 0.06 * (number // len(victims))
-        name, kill = victims[number % len(victims)]
+    seconds = seconds_of_partition(pod)
+    for after, (name, kill) in itertools.product((share * seconds for share in KILLS), victims):
         check.step(f"{name} killed {after * 1000:.0f} ms after the container's CPUs went, and after they came")
         for own, exclusive in ((REST, False), (OWN, True)):
             pod.update("app", own, exclusive)
             time.sleep(after)
             kill()
-            if exclusive:
-                expect_partition(pod.vm, OWN)
-                expect_dedicated(pod.vm, OWN)
-            else:
-                same(before)
+            expect_there() if exclusive else expect_gone()
 
 
 def released(pod: VmPod, before: dict[str, str]) -> None:
@@ -221,11 +229,12 @@ def released(pod: VmPod, before: dict[str, str]) -> None:
 def policies(vm: Vm) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Scheduling policies and priorities: of the vCPUs in the partition, and of all other threads."""
     apart = inside(vm)
+    return of_threads(apart), of_threads(set(kernel.threads(vm.pid)) - apart)
 
-    def of(tids: set[int]) -> set[tuple[int, int]]:
-        return {(os.sched_getscheduler(tid), os.sched_getparam(tid).sched_priority) for tid in tids}
 
-    return of(apart), of(set(kernel.threads(vm.pid)) - apart)
+def of_threads(tids: set[int]) -> set[tuple[int, int]]:
+    """Their policies and priorities."""
+    return {(os.sched_getscheduler(tid), os.sched_getparam(tid).sched_priority) for tid in tids}
 
 
 def latencies() -> dict[int, str]:
@@ -237,7 +246,7 @@ def expect_policies(vm: Vm, of_vcpus: tuple[int, int]) -> None:
     check.eventually(f"{vm.id}: policies and priorities of vCPUs in the partition, and of all other threads", lambda: policies(vm), ({of_vcpus}, {OTHER}), PATIENCE)
 
 
-def realtime(pod: VmPod, daemon: Daemon, program: Helper) -> None:
+def realtime(pod: VmPod, daemon: Daemon, program: Helper, before: dict[str, str]) -> None:
     check.step("grade = realtime: dedicated vCPUs are real-time threads, and no others; killed, changed by others, and back")
     daemon.configure(**SETTINGS | {"grade": "realtime"})
     expect_policies(pod.vm, FIFO)
@@ -250,14 +259,18 @@ def realtime(pod: VmPod, daemon: Daemon, program: Helper) -> None:
     for kill in (lambda: (daemon.kill(), daemon.start()), lambda: (program.kill(), program.start())):
         kill()
         expect_policies(pod.vm, FIFO)
-    tids = inside(pod.vm)
-    pod.update("app", REST)
-    expect_none(pod.vm)
-    check.eventually("how long CPUs may take to wake up", latencies, dict.fromkeys(FULL_POWER, "0"), PATIENCE)
-    check.equal("policies afterwards", {os.sched_getscheduler(tid) for tid in tids}, {os.SCHED_OTHER})
-    pod.update("app", OWN, exclusive=True)
-    expect_partition(pod.vm, OWN)
-    expect_policies(pod.vm, FIFO)
+
+    def expect_gone() -> None:
+        same(before)
+        check.eventually("how long CPUs may take to wake up", latencies, dict.fromkeys(FULL_POWER, "0"), PATIENCE)
+        check.eventually("policies of its threads", lambda: of_threads(set(kernel.threads(pod.vm.pid))), {OTHER}, PATIENCE)
+
+    def expect_there() -> None:
+        expect_partition(pod.vm, OWN)
+        expect_policies(pod.vm, FIFO)
+        check.eventually("how long the CPUs may take to wake up", latencies, FULL_POWER, PATIENCE)
+
+    killed(pod, daemon, program, expect_gone, expect_there)
     daemon.configure(**SETTINGS)
     expect_policies(pod.vm, OTHER)
     expect_partition(pod.vm, OWN)
@@ -339,8 +352,13 @@ def main() -> None:
         second(vms, pod)
         no_room(vms)
         released(pod, before)
-        killed(pod, daemon, program, before)
-        realtime(pod, daemon, program)
+
+        def expect_there() -> None:
+            expect_partition(pod.vm, OWN)
+            expect_dedicated(pod.vm, OWN)
+
+        killed(pod, daemon, program, lambda: same(before), expect_there)
+        realtime(pod, daemon, program, before)
         container(program)
         ended_unseen(vms, pod, program)
         in_scope(vms)

@@ -206,6 +206,9 @@ TEST_CASE("doctor: irqbalance, unless its configuration excludes CPUs") {
   root.write("proc/31/comm", "irqbalance\n");
   root.write("etc/default/irqbalance", "#IRQBALANCE_BANNED_CPULIST=\n");
   CHECK(says(root, "irqbalance is running"));
+  root.write("etc/kata-containers/configuration.toml", "[affinity]\ngrade = \"quiet\"\n");
+  CHECK(says(root, "may move interrupts onto exclusive CPUs, unless their pods are quiet"));
+  std::filesystem::remove_all(root.path() / "etc/kata-containers");
   root.write("etc/default/irqbalance", "#\nIRQBALANCE_BANNED_CPULIST=4-7\n");
   CHECK_FALSE(says(root, "irqbalance is running"));
   root.write("var/lib/kubelet/cpu_manager_state",

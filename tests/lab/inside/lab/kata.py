@@ -9,6 +9,7 @@ from pathlib import Path
 
 FOLDER = Path("/lab/kata")
 SANDBOXES = {"go": Path("/run/vc/sbs"), "rust": Path("/run/kata")}  # a folder for each sandbox
+_CLH = FOLDER / "clh/cloud-hypervisor"
 _ETC = Path("/etc/kata-containers")
 _CONFIGURATION = "configuration.toml"
 _GUEST_MIB = 256
@@ -22,11 +23,13 @@ _WORDS = "cgroup_no_v1=all systemd.unified_cgroup_hierarchy=1 mitigations=off no
 class Cell:
     """One way to run Kata and the product together.
 
-    `runtime`: `go` or `rust`; `driver`: who makes cgroups; `kata`: settings in Kata's [runtime]; `affinity`: in ours; `guest_agent`: ours is
-    in the guest beside kata-agent; `proxy`: containers come through the shim proxy, and there is no NRI; `steps`: which list of steps.
+    `runtime`: `go` or `rust`; `hypervisor`: `qemu` or, of the Go runtime, `clh`; `driver`: who makes cgroups; `kata`: settings in Kata's
+    [runtime]; `affinity`: in ours; `guest_agent`: ours is in the guest beside kata-agent; `proxy`: containers come through the shim proxy, and
+    there is no NRI; `steps`: which list of steps.
     """
 
     runtime: str = "go"
+    hypervisor: str = "qemu"
     driver: str = "systemd"
     kata: dict = field(default_factory=dict)
     affinity: dict = field(default_factory=dict)
@@ -36,7 +39,7 @@ class Cell:
 
     def __str__(self) -> str:
         switches = {**self.kata, **self.affinity, "guest agent": self.guest_agent, "proxy": self.proxy}
-        return f"{self.runtime}, {self.driver}: " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in switches.items())
+        return f"{self.runtime}, {self.hypervisor}, {self.driver}: " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in switches.items())
 
 
 def is_real() -> bool:
@@ -51,11 +54,12 @@ def shim(runtime: str) -> Path:
 
 def configure(cell: Cell) -> None:
     """Gives Kata its own configuration, and beside it what is this node's and the cell's."""
-    if not shim(cell.runtime).exists() or not (_of(cell.runtime, FOLDER) / _CONFIGURATION).exists():
-        raise SystemExit(f"the directory with Kata has no {cell.runtime} runtime")
+    given = _of(cell.runtime, FOLDER) if cell.hypervisor == "qemu" else FOLDER / cell.hypervisor
+    if not shim(cell.runtime).exists() or not (given / _CONFIGURATION).exists():
+        raise SystemExit(f"the directory with Kata has no {cell.runtime} runtime with {cell.hypervisor}")
     etc = _of(cell.runtime, _ETC)
     (etc / "config.d").mkdir(parents=True)
-    shutil.copy(_of(cell.runtime, FOLDER) / _CONFIGURATION, etc)
+    shutil.copy(given / _CONFIGURATION, etc)
     (etc / "config.d/50-lab.toml").write_text(_drop_in(cell))
     if cell.guest_agent:
         _add_agent(etc / _CONFIGURATION)
@@ -73,10 +77,11 @@ def _virtiofsd() -> str:
 
 def _drop_in(cell: Cell) -> str:
     patience = {"dial_timeout": _BOOT_SECONDS} if cell.runtime == "go" else {"reconnect_timeout_ms": _BOOT_SECONDS * 1000}
+    vmm = "/usr/bin/qemu-system-x86_64" if cell.hypervisor == "qemu" else str(_CLH)
     tables = {
-        "hypervisor.qemu": {
-            "path": "/usr/bin/qemu-system-x86_64",
-            "valid_hypervisor_paths": ["/usr/bin/qemu-system-x86_64"],
+        f"hypervisor.{cell.hypervisor}": {
+            "path": vmm,
+            "valid_hypervisor_paths": [vmm],
             "kernel": "/lab/guest/vmlinuz",
             "image": "",
             "initrd": str(FOLDER / "initrd"),

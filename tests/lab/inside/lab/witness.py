@@ -74,14 +74,14 @@ def threads(of: dict[str, Pod]) -> list[Thread]:
 def orphans(of: dict[str, Pod]) -> list[str]:
     """VMMs of no pod."""
     lines = {pid: _command_line(pid) for pid in kernel.processes()}
-    vmms = {pid: set(_ID.findall(line)) for pid, line in lines.items() if "qemu-system" in line.split("\0")[0]}
+    vmms = {pid: set(_ID.findall(line)) for pid, line in lines.items() if _is_vmm(line)}
     return [f"VMM {pid} of no pod" for pid, ids in vmms.items() if not ids & of.keys()]
 
 
 def vmm(sandbox: str) -> int:
     """The process of a sandbox's VMM."""
     lines = {pid: _command_line(pid) for pid in kernel.processes()}
-    return next(pid for pid, line in lines.items() if "qemu-system" in line.split("\0")[0] and sandbox in line)
+    return next(pid for pid, line in lines.items() if _is_vmm(line) and sandbox in line)
 
 
 def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread], leaves_own: bool = True) -> list[str]:
@@ -174,6 +174,11 @@ def _command_line(pid: int) -> str:
         return ""
 
 
+def _is_vmm(line: str) -> bool:
+    program = line.split("\0")[0]
+    return "qemu-system" in program or program.endswith("cloud-hypervisor")
+
+
 def _threads_of(pid: int, of: dict[str, Pod], owner_of: dict[str, tuple[Pod, str]]) -> list[Thread]:
     line = _command_line(pid)
     sandbox = next((each for each in _ID.findall(line) if each in of and of[each].is_vm), "")
@@ -187,7 +192,7 @@ def _threads_of(pid: int, of: dict[str, Pod], owner_of: dict[str, tuple[Pod, str
 
 def _of_vm(pid: int, line: str, sandbox: str) -> list[Thread]:
     words = line.split("\0")
-    if "qemu-system" in words[0]:
+    if _is_vmm(line):
         vcpus = _vcpus(pid)
         return [Thread(each.tid, sandbox, "vcpu" if each.tid in vcpus else "vmm", each.cpus) for each in _all_of(pid, sandbox, "vmm")]
     if "virtiofsd" in words[0]:
