@@ -64,7 +64,7 @@ void Play::check_at_rest() {
   ++rests_;
   check_verify();
   for (const auto& [id, pod] : knowledge_.pods()) {
-    if (pod.vmm && !pod.unsure) check_place(id, pod);
+    if (pod.vmm && !pod.unsure && !pins_.contains(id)) check_place(id, pod);
   }
   check_kept();
 }
@@ -123,6 +123,7 @@ void Play::quiesce() {
     knowledge_.dismiss();
     kernel_.line().reconcile_all();
   }
+  unpin();
   for (int i = 0; i < 2; ++i) {
     kernel_.clock.advance(std::chrono::seconds(60));
     tick();
@@ -240,7 +241,7 @@ void Play::check_kept() {
   std::map<std::string, Kept> now;
   for (const auto& [id, pod] : knowledge_.pods()) {
     const CpuSet own = (knowledge_.owned_by(pod) & kernel_.online()) - knowledge_.foreign_to(id);
-    if (!pod.vmm || pod.unsure || own.empty()) continue;
+    if (!pod.vmm || pod.unsure || own.empty() || pins_.contains(id)) continue;
     Kept& kept = now[id];
     kept.containers = pod.containers;
     kept.own = own;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "affinity/line/requests.hpp"
+
 namespace ka::model {
 
 using policy::CpuSet;
@@ -137,6 +139,12 @@ void Play::change_machine(const Step& step) {
     case What::kMasks:
       write_masks(step.choice);
       break;
+    case What::kPin:
+      pin(step.choice);
+      break;
+    case What::kUnpin:
+      unpin();
+      break;
     case What::kFault:
       fail(step.choice);
       break;
@@ -265,6 +273,38 @@ void Play::write_masks(std::uint32_t choice) {
     if (choice % 3 == 1) kernel_.set_mask(tid, CpuSet{static_cast<int>(choice) % kCpus});
     if (choice % 3 == 2 && tid % 2 == 0) kernel_.set_mask(tid, CpuSet::range(2, kCpus - 1));
   }
+}
+
+/// What the daemon refuses changes nothing.
+void Play::pin(std::uint32_t choice) {
+  const Pod* pod = any_vm(choice);
+  if (pod == nullptr) return;
+  policy::ledger::OverrideSet event{.sandbox = pod->id, .force = choice % 3 == 0};
+  event.value.role = choice % 2 == 0 ? policy::Role::kVcpu : policy::Role::kEmulator;
+  if (choice % 2 == 0) event.value.vcpu_index = static_cast<int>(choice / 7 % 3);
+  event.value.cpus = {static_cast<int>(choice) % kCpus, static_cast<int>(choice / 5) % kCpus};
+  pins_[pod->id].push_back(event.value);
+  guarded({event.sandbox}, [&] {
+    (void)line::Requests(kernel_.line().node(), kernel_.line()).submit({Source::kApi, event});
+  });
+}
+
+/// Those of a pod that has gone went with it. Before the sources have spoken no thread can go back.
+void Play::unpin() {
+  std::erase_if(pins_, [this](const auto& entry) {
+    const auto& ids = kernel_.line().node().sandbox_ids();
+    if (std::ranges::find(ids, entry.first) == ids.end()) return true;
+    if (!kernel_.line().node().gate().may_widen()) return false;
+    for (policy::ledger::OverrideSet event{.sandbox = entry.first};
+         const policy::Override& pinned : entry.second) {
+      static_cast<policy::Override&>(event.value) = pinned;
+      event.value.cpus = {};
+      guarded({event.sandbox}, [&] {
+        (void)line::Requests(kernel_.line().node(), kernel_.line()).submit({Source::kApi, event});
+      });
+    }
+    return true;
+  });
 }
 
 void Play::fail(std::uint32_t choice) {

@@ -64,6 +64,8 @@ class Play {
   void end_process_of(Pod& pod, bool reused);
   void change_vcpus(std::uint32_t choice, bool plug);
   void write_masks(std::uint32_t choice);
+  void pin(std::uint32_t choice);
+  void unpin();
   void fail(std::uint32_t choice);
   void go_offline(std::uint32_t choice);
   Pod* any_vm(std::uint32_t choice);
@@ -122,6 +124,8 @@ class Play {
   std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files
   /// Pods of which something changed that no event told of: the drift check finds it.
   std::set<std::string> dirty_;
+  /// Pins by hand, by pod, that may be in force: its threads are held to I2 alone.
+  std::map<std::string, std::vector<policy::Override>> pins_;
   bool is_calm_ = false;              ///< since `kept_` nothing but pods came and went
   std::map<std::string, Kept> kept_;  ///< by pod, when nothing was left to do last
   policy::CpuSet before_;             ///< the mask being written

@@ -21,6 +21,8 @@ enum class What {
   kPlug,          ///< one more vCPU
   kUnplug,        ///< one less
   kMasks,         ///< somebody gives the threads of a VM other masks
+  kPin,           ///< somebody pins threads of a VM by hand
+  kUnpin,         ///< and takes all of that back
   kFault,         ///< a thread's mask cannot be read or written, or a VMM not be looked at
   kMend,          ///< all of that can be done again
   kOffline,       ///< a CPU goes
