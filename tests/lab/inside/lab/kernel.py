@@ -56,8 +56,11 @@ def kernel_threads(name: str) -> list[int]:
 
 
 def kvm_vcpus(pid: int) -> dict[int, int]:
-    """The thread of each vCPU of the VM that process `pid` runs, by APIC id. Of one that was unplugged KVM keeps the rest."""
-    machine = next(_KVM.glob(f"{pid}-*"))
+    """The thread of each vCPU of the VM that process `pid` runs, by APIC id. Of one that was unplugged KVM keeps the rest.
+
+    KVM names a VM by the thread that made it (kvm_create_vm_debugfs()), which in Cloud Hypervisor is not the first one.
+    """
+    machine = next(each for tid in threads(pid) for each in _KVM.glob(f"{tid}-*"))
     tids = {int(each.name[4:]): int((each / "pid").read_text()) for each in machine.glob("vcpu[0-9]*")}
     return {apic_id: tid for apic_id, tid in tids.items() if (_PROC / str(tid)).exists()}
 
