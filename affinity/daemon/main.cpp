@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -32,6 +33,7 @@ int give_up(const char* reason) {
 int run(int argc, char** argv) {
   const auto options = ka::daemon::parse(argc, argv);
   if (!options) return options.error();
+  std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may be gone
   const auto ended = ka::daemon::run(*options);
   if (ended) return 0;
   std::fprintf(stderr, "kata-affinityd: %s\n", ended.error().message.c_str());

@@ -23,7 +23,7 @@ class Journal {
   /// Whether `fd` (standard error) is connected to the journal, by systemd's JOURNAL_STREAM.
   static bool is_behind(int fd, const char* journal_stream);
 
-  explicit Journal(std::filesystem::path socket = "/run/systemd/journal/socket");
+  explicit Journal(std::filesystem::path socket);
 
   /// False: journald does not take it now.
   bool send(Level level, std::string_view text, Fields fields) const;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/log/journal.hpp"
+#include "base/log/output.hpp"
 
 namespace ka::log {
 namespace {
@@ -52,17 +52,10 @@ std::string_view value_of(Fields fields, std::string_view name) {
   return found == fields.end() ? std::string_view() : found->second;
 }
 
-/// With one write(2), so that lines of several threads do not mix. A failure is not reported.
-void write_to_stderr(Level level, std::string_view text, Fields fields) {
-  const std::string line = to_prefixed_line(level, text, fields);
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-}
-
 Sink standard_sink() {
-  if (!Journal::is_behind(STDERR_FILENO, std::getenv("JOURNAL_STREAM"))) return write_to_stderr;
-  return [journal = std::make_shared<const Journal>()](Level level, std::string_view text,
-                                                       Fields fields) {
-    if (!journal->send(level, text, fields)) write_to_stderr(level, text, fields);
+  return [output = std::make_shared<Output>(STDERR_FILENO, std::getenv("JOURNAL_STREAM"))](
+             Level level, std::string_view text, Fields fields) {
+    output->write(level, text, fields);
   };
 }
 

@@ -31,12 +31,12 @@ std::optional<Level> parse_level(std::string_view name);
 using Field = std::pair<std::string_view, std::string>;
 using Fields = std::span<const Field>;
 
-/// Writes one line.
+/// Writes one line. Must not wait: the whole program would wait with it.
 using Sink = std::function<void(Level level, std::string_view text, Fields fields)>;
 
 class Log {
  public:
-  /// Writes to journald or standard error. `clock` must outlive it.
+  /// Writes to journald or standard error, without waiting (Output). `clock` must outlive it.
   Log(Level level, const base::Clock& clock);
   Log(Level level, Sink sink, const base::Clock& clock);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon among people who mean it ill, and people who err. No VM here.
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,6 +40,13 @@ std::string put(const std::string& target, const std::string& body) {
   return "PUT " + target +
          " HTTP/1.1\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\n\r\n" + body;
+}
+
+std::string read_now(const base::Fd& fd) {
+  std::string text(65536, '\0');
+  const ssize_t got = ::read(fd.get(), text.data(), text.size());
+  text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  return text;
 }
 
 /// `kata-affinityctl verify` where the daemon's report has this verdict.
@@ -204,6 +212,26 @@ TEST_CASE("the log has the duration of each part of the start") {
        {"topology ", "configuration ", "state and first run ", "sources ", " ms total"}) {
     CHECK(tests::eventually([&] { return scene.log().find(part) != std::string::npos; }));
   }
+}
+
+TEST_CASE("a reader of the log that stops, or is gone, does not stop the daemon") {
+  DaemonScene scene;
+  const std::string fifo = scene.path("stderr");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  base::Fd reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  base::Fd other(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  scene.wrap({"sh", "-c", "log=$1; shift; exec \"$@\" 2> \"$log\"", "sh", fifo});
+  scene.start();
+  scene.configure("no_such_setting = 1\n");
+  while (::write(other.get(), "x", 1) == 1) continue;
+  scene.daemon().send(SIGHUP);
+  CHECK_FALSE(eventually([&] { return scene.ctl({"status"}).exit != 0; }, Seconds(1)));
+  while (!read_now(reader).empty()) continue;
+  scene.daemon().send(SIGHUP);
+  CHECK(eventually([&] { return contains(read_now(reader), " of the log w"); }));
+  reader.reset();
+  scene.daemon().send(SIGTERM);
+  CHECK(scene.daemon().wait() == 0);
 }
 
 TEST_CASE("a daemon that cannot start for lack of descriptors prints one line") {
