@@ -224,7 +224,7 @@ void add_state(Page& page, const line::Node& node) {
              node.gate().may_widen() ? 0 : 1);
   page.gauge("kata_affinity_state_lost", "State files of an earlier daemon that cannot be read.",
              static_cast<double>(node.gate().lost().size()));
-  page.gauge("kata_affinity_state_unsaved", "Sandboxes whose state cannot be written.",
+  page.gauge("kata_affinity_state_unsaved", "Sandboxes whose state cannot be written or removed.",
              static_cast<double>(node.registry.unsaved().size()));
 }
 

@@ -29,8 +29,11 @@ json::array lost_state(const policy::ledger::StartGate& gate) {
   return lost;
 }
 
-std::string unsaved_text(const std::string& pod, const std::string& reason) {
-  return "the state of sandbox " + pod + " is not on disk, retrying: " + reason;
+std::string unsaved_text(const std::string& pod, const registry::Unsaved& unsaved) {
+  return unsaved.is_removed
+             ? "sandbox " + pod +
+                   " is removed, and its state is still on disk, retrying: " + unsaved.reason
+             : "the state of sandbox " + pod + " is not on disk, retrying: " + unsaved.reason;
 }
 
 }  // namespace
@@ -41,8 +44,8 @@ json::object start_to_json(const line::Node& node) {
   const bool is_done_without = gate.may_widen() && !gate.silent().empty();
   if (is_done_without) warnings.emplace_back(messages::silent_text(gate, registry::kStartLimit));
   json::array unsaved;
-  for (const auto& [pod, reason] : node.registry.unsaved()) {
-    unsaved.push_back({{"sandbox", pod}, {"reason", reason}});
+  for (const auto& [pod, one] : node.registry.unsaved()) {
+    unsaved.push_back({{"sandbox", pod}, {"reason", one.reason}});
   }
   return {{"may_widen", gate.may_widen()},
           {"silent_sources", silent_sources(gate)},
@@ -55,8 +58,8 @@ json::array start_warnings(const line::Node& node) {
   json::array warnings;
   const std::string waiting = messages::waiting_text(node.gate());
   if (!waiting.empty()) warnings.emplace_back(waiting);
-  for (const auto& [pod, reason] : node.registry.unsaved()) {
-    warnings.emplace_back(unsaved_text(pod, reason));
+  for (const auto& [pod, unsaved] : node.registry.unsaved()) {
+    warnings.emplace_back(unsaved_text(pod, unsaved));
   }
   return warnings;
 }

@@ -23,12 +23,13 @@ using policy::ledger::PodSeen;
 using policy::ledger::Source;
 using Phase = policy::ledger::StartGate::Phase;
 
-/// The other pod whose VM the process is known to be; null: none.
-const PodRecord* holder_of_vmm(const PodSeen& seen, const Ledger& ledger) {
-  const PodRecord* known = ledger.find(seen.id);
-  if (!seen.vmm || (known != nullptr && known->vmm == seen.vmm)) return nullptr;
+/// The other pod whose VM the process is known to be; null: none. `Pod`: a PodSeen or PodRecord.
+template <typename Pod>
+const PodRecord* holder_of_vmm(const Pod& claimant, const Ledger& ledger) {
+  const PodRecord* known = ledger.find(claimant.id);
+  if (!claimant.vmm || (known != nullptr && known->vmm == claimant.vmm)) return nullptr;
   for (const auto& [id, pod] : ledger.pods()) {
-    if (id != seen.id && pod.vmm == seen.vmm) return &pod;
+    if (id != claimant.id && pod.vmm == claimant.vmm) return &pod;
   }
   return nullptr;
 }
@@ -40,6 +41,12 @@ policy::CpuSet difference(const policy::CpuSet& one, const policy::CpuSet& other
 
 std::string title(const std::string& id, const std::string& name) {
   return '"' + id + '"' + (name.empty() ? "" : " (" + name + ')');
+}
+
+template <typename Pod>
+std::string refused_text(const Pod& claimant, const PodRecord& holder) {
+  return "process " + std::to_string(claimant.vmm->pid) + " is the VM of sandbox " +
+         title(holder.id, holder.pod_name) + ", not of " + title(claimant.id, claimant.pod_name);
 }
 
 }  // namespace
@@ -72,7 +79,7 @@ void Registry::subscribe() {
 Change Registry::fold(const Event& event) {
   const auto* seen = std::get_if<PodSeen>(&event.body);
   if (const auto* holder = seen == nullptr ? nullptr : holder_of_vmm(*seen, ledger_)) {
-    refuse_vmm(*seen, *holder, event.source);
+    refuse_vmm(seen->id, refused_text(*seen, *holder), event.source);
     Event without = event;
     std::get<PodSeen>(without.body).vmm.reset();
     return fold(without);
@@ -145,12 +152,9 @@ bool Registry::is_admitted(const Event& event) const {
   return good.has_value();
 }
 
-void Registry::refuse_vmm(const PodSeen& seen, const PodRecord& holder, Source source) {
-  const std::string text = "process " + std::to_string(seen.vmm->pid) + " is the VM of sandbox " +
-                           title(holder.id, holder.pod_name) + ", not of " +
-                           title(seen.id, seen.pod_name);
-  board_.notify(NotificationKind::kVmmRefused, seen.id, text, std::string(source_name(source)));
-  log_.warning("two pods claim one VM", {{"sandbox", seen.id}, {"reason", text}});
+void Registry::refuse_vmm(const std::string& pod, const std::string& text, Source source) {
+  board_.notify(NotificationKind::kVmmRefused, pod, text, std::string(source_name(source)));
+  log_.warning("two pods claim one VM", {{"sandbox", pod}, {"reason", text}});
 }
 
 Change Registry::end(const std::string& sandbox) {
@@ -244,6 +248,10 @@ bool Registry::restore(const state::Saved& saved) {
     }
     return false;
   }
+  if (const PodRecord* holder = holder_of_vmm(saved.pod, ledger_)) {
+    restore_without_vmm(saved.pod, *holder);
+    return false;
+  }
   ledger_.restore(saved.pod);
   if (!saved.pod.vmm) return true;
   board_.add_sandbox(id);
@@ -254,6 +262,18 @@ bool Registry::restore(const state::Saved& saved) {
                               .plugged = saved.guest.plugged});
   }
   return true;
+}
+
+/// The CPUs of its containers stay theirs: nobody has said that they ended.
+void Registry::restore_without_vmm(const PodRecord& pod, const PodRecord& holder) {
+  refuse_vmm(pod.id,
+             refused_text(pod, holder) +
+                 "; it is not placed, and keeps its CPUs until `kata-affinityctl sandbox rm " +
+                 pod.id + '`',
+             Source::kState);
+  PodRecord without = pod;
+  without.vmm.reset();
+  ledger_.restore(std::move(without));
 }
 
 }  // namespace ka::registry

@@ -73,10 +73,12 @@ class Registry {
   /// The same, once.
   bool consume_opened();
 
-  /// Reads the state files that were not read before, and hands each to `adopt`.
+  /// Reads the state files that were not read before, and hands each to `adopt`, the one that was
+  /// written last first.
   void load(const std::function<void(const state::Saved&)>& adopt);
   /// Records a pod as it was before a restart. What a source has reported meanwhile counts.
-  /// False: by that it is another VM.
+  /// False: by that it is another VM, or its VM is another pod's, and it is recorded without one.
+  /// Of two files with one VM the one that is restored first has it: see load().
   bool restore(const state::Saved& saved);
   /// What could not be read, written or removed is tried again; see load().
   void retry(const std::function<void(const state::Saved&)>& adopt);
@@ -84,14 +86,15 @@ class Registry {
   void describe_with(StateFiles::Describe describe) { files_.describe_with(std::move(describe)); }
   void save(const std::string& pod) { files_.save(pod); }
   void drop_state(const std::string& pod) { files_.remove(pod); }
-  /// Pods whose state could not be written, and why.
-  const std::map<std::string, std::string>& unsaved() const { return files_.unsaved(); }
+  /// Pods whose state on disk is not as it should be.
+  const std::map<std::string, Unsaved>& unsaved() const { return files_.unsaved(); }
 
  private:
   void subscribe();
   bool is_admitted(const policy::ledger::Event& event) const;
-  void refuse_vmm(const policy::ledger::PodSeen& seen, const policy::ledger::PodRecord& holder,
-                  policy::ledger::Source source);
+  void refuse_vmm(const std::string& pod, const std::string& text, policy::ledger::Source source);
+  void restore_without_vmm(const policy::ledger::PodRecord& pod,
+                           const policy::ledger::PodRecord& holder);
   void update_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);
   policy::ledger::Change apply(const policy::ledger::Event& event);

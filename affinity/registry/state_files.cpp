@@ -9,6 +9,17 @@ namespace ka::registry {
 
 using board::NotificationKind;
 
+namespace {
+
+std::string unsaved_text(const Unsaved& unsaved) {
+  return (unsaved.is_removed
+              ? "state of a removed sandbox is still on disk, a restart would load it: "
+              : "state not on disk, a restart would load an older one: ") +
+         unsaved.reason;
+}
+
+}  // namespace
+
 void StateFiles::save(const std::string& pod) {
   saved_.insert(pod);
   write(pod);
@@ -33,11 +44,11 @@ void StateFiles::remove(const std::string& pod) {
 }
 
 void StateFiles::retry() {
-  for (const auto& [pod, reason] : std::map(unsaved_)) {
-    if (saved_.contains(pod)) {
-      write(pod);
-    } else {
+  for (const auto& [pod, unsaved] : std::map(unsaved_)) {
+    if (unsaved.is_removed) {
       record(pod, store_.remove(pod));
+    } else {
+      write(pod);
     }
   }
 }
@@ -45,14 +56,13 @@ void StateFiles::retry() {
 void StateFiles::record(const std::string& pod, const base::Result<void>& done) {
   if (done) {
     if (unsaved_.erase(pod) > 0)
-      board_.notify(NotificationKind::kStateSaved, pod, "state written again");
+      board_.notify(NotificationKind::kStateSaved, pod, "state on disk is up to date again");
     return;
   }
   ++board_.counters().errors["state"];
-  const std::string& reason = done.error().message;
-  if (std::exchange(unsaved_[pod], reason) == reason) return;
-  board_.notify(NotificationKind::kStateUnsaved, pod,
-                "state not on disk, a restart would load an older one: " + reason, reason);
+  const Unsaved unsaved{done.error().message, !saved_.contains(pod)};
+  if (std::exchange(unsaved_[pod], unsaved) == unsaved) return;
+  board_.notify(NotificationKind::kStateUnsaved, pod, unsaved_text(unsaved), unsaved.reason);
 }
 
 }  // namespace ka::registry

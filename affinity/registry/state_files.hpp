@@ -15,6 +15,14 @@
 
 namespace ka::registry {
 
+/// Why the state of a pod on disk is not as it should be.
+struct Unsaved {
+  std::string reason;
+  bool is_removed = false;  ///< the pod is gone, and its file cannot be removed
+
+  bool operator==(const Unsaved&) const = default;
+};
+
 class StateFiles {
  public:
   /// Both must outlive it.
@@ -34,8 +42,8 @@ class StateFiles {
   /// Tries again what could not be written or removed.
   void retry();
 
-  /// By pod: why its state is not on disk.
-  const std::map<std::string, std::string>& unsaved() const { return unsaved_; }
+  /// By pod.
+  const std::map<std::string, Unsaved>& unsaved() const { return unsaved_; }
 
  private:
   void write(const std::string& pod);
@@ -44,8 +52,8 @@ class StateFiles {
   state::Store& store_;
   board::Board& board_;
   Describe describe_;
-  std::set<std::string> saved_;                 ///< pods that were handed to save()
-  std::map<std::string, std::string> unsaved_;  ///< by pod: why its state is not written
+  std::set<std::string> saved_;  ///< pods that were handed to save()
+  std::map<std::string, Unsaved> unsaved_;
 };
 
 }  // namespace ka::registry

@@ -47,6 +47,22 @@ std::string free_name(const std::string& file) {
   return name;
 }
 
+/// The file that was written last first.
+std::vector<std::string> by_time(const std::filesystem::path& directory,
+                                 const std::vector<std::string>& names) {
+  using Time = std::filesystem::file_time_type;
+  std::vector<std::pair<Time, std::string>> files;
+  for (const std::string& name : names) {
+    std::error_code failed;
+    const Time time = std::filesystem::last_write_time(directory / name, failed);
+    files.emplace_back(failed ? Time::min() : time, name);
+  }
+  std::ranges::stable_sort(files, std::ranges::greater(), &std::pair<Time, std::string>::first);
+  std::vector<std::string> sorted;
+  for (auto& [time, name] : files) sorted.push_back(std::move(name));
+  return sorted;
+}
+
 base::Result<void> rename(const std::string& from, const std::string& to) {
   std::error_code failed;
   std::filesystem::rename(from, to, failed);
@@ -104,7 +120,7 @@ Loaded Store::load() {
       const std::string name = std::filesystem::path(entry.first).filename().string();
       return entry.first == directory_.string() || !std::ranges::binary_search(*names, name);
     });
-    for (const std::string& name : *names) load_one(name, loaded);
+    for (const std::string& name : by_time(directory_, *names)) load_one(name, loaded);
   } else {
     lose({directory_.string(), "", names.error().message, false});
   }

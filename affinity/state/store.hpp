@@ -128,7 +128,7 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
 
 /// What load() found that it had not returned before.
 struct Loaded {
-  std::vector<Saved> pods;
+  std::vector<Saved> pods;  ///< the file that was written last comes first
   std::vector<policy::ledger::LostState>
       lost;  ///< all that is there and could not be read, each time
 };

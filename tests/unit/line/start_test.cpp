@@ -174,6 +174,33 @@ TEST_CASE("state that is briefly unreadable is read later, without loss") {
   CHECK(scene.cpus(110) == "3");
 }
 
+TEST_CASE("one VM in two state files is placed for one pod, for good") {
+  LineScene scene;
+  scene.boot_vm(100, 1);
+  REQUIRE(scene.add("a", 100));
+  REQUIRE(scene.container("a", "app", {3}, true));
+  const auto file = scene.state_dir() / "a.json", aside = scene.state_dir() / "aside";
+  std::filesystem::copy_file(file, aside);  // as if it could not be removed
+  REQUIRE(scene.remove("a"));
+  REQUIRE(scene.add("b", 100));
+  REQUIRE(scene.container("b", "app", {5}, true));
+  std::filesystem::rename(aside, file);
+  std::filesystem::last_write_time(
+      file, std::filesystem::last_write_time(scene.state_dir() / "b.json") - std::chrono::hours(1));
+  scene.start();
+  scene.line().adopt();
+  scene.calls.writes.clear();
+  for (int i = 0; i < 3; ++i) scene.line().check_drift();
+  CHECK(scene.cpus(110) == "5");
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b"});
+  CHECK(scene.line().node().ledger().exclusive() == CpuSet{3, 5});
+  CHECK(scene.broken().empty());
+  REQUIRE(scene.remove("a"));
+  CHECK(scene.line().node().ledger().exclusive() == CpuSet{5});
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
 TEST_CASE("state that cannot be written is reported once, retried, and written") {
   LineScene scene;
   scene.boot_vm(100, 1);

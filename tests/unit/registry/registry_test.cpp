@@ -47,10 +47,11 @@ struct Scene {
   log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   board::Board board{clock};
   std::vector<NotificationKind> kinds;
-  std::string last_text;
+  std::string last_text, texts;
   board::Subscription all = board.feed().subscribe([this](const board::Notification& notification) {
     kinds.push_back(notification.kind);
     last_text = notification.text;
+    texts += last_text + '\n';
   });
   state::Store store{dir.path(), "boot", log};
   registry::Registry registry{store, board, log, clock};
@@ -201,6 +202,29 @@ TEST_CASE("state of before a restart does not replace a VM that a source has rep
   }
 }
 
+TEST_CASE("of two state files with one VM the first has it, and the other pod keeps its CPUs") {
+  Scene scene;
+  state::Saved holder;
+  holder.pod.id = "s1";
+  holder.pod.vmm = policy::ProcessId{100, 5};
+  state::Saved other = holder;
+  other.pod.id = "s2";
+  auto& container = other.pod.containers["c"];
+  container.facts = {"c", "", {3}, {}, true};
+  container.stated_exclusive = true;
+  SECTION("both were known before") { CHECK(scene.registry.restore(holder)); }
+  SECTION("a source has reported one meanwhile") {
+    scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = holder.pod.vmm}});
+  }
+  CHECK_FALSE(scene.registry.restore(other));
+  CHECK(scene.registry.find("s1")->vmm == holder.pod.vmm);
+  REQUIRE(scene.registry.find("s2") != nullptr);
+  CHECK_FALSE(scene.registry.find("s2")->vmm);
+  CHECK(scene.registry.ledger().exclusive() == CpuSet{3});
+  CHECK(scene.count(NotificationKind::kVmmRefused) == 1);
+  CHECK(scene.log_lines.find("two pods claim one VM sandbox=s2") != std::string::npos);
+}
+
 TEST_CASE("state that becomes readable late completes what was reported of its pod meanwhile") {
   Scene scene;
   state::Saved saved;
@@ -267,6 +291,22 @@ TEST_CASE("the state of a pod that ended is removed from the disk") {
   CHECK(std::filesystem::exists(scene.dir.path() / "s1.json"));
   scene.registry.end("s1");
   CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "s1.json"));
+}
+
+TEST_CASE("state that cannot be removed is not reported as missing") {
+  Scene scene;
+  scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
+  const auto file = scene.dir.path() / "s1.json";
+  std::filesystem::create_directories(file / "not-empty");
+  scene.registry.end("s1");
+  REQUIRE(scene.registry.unsaved().contains("s1"));
+  CHECK(scene.registry.unsaved().at("s1").is_removed);
+  CHECK(scene.texts.find("still on disk") != std::string::npos);
+  CHECK(scene.texts.find("state not on disk") == std::string::npos);
+  std::filesystem::remove(file / "not-empty");
+  scene.registry.retry([](const state::Saved&) {});
+  CHECK(scene.registry.unsaved().empty());
+  CHECK_FALSE(std::filesystem::exists(file));
 }
 
 TEST_CASE("an open gate is consumed once, and dismissed lost state does not open it") {

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <set>
 
 #include "base/files.hpp"
@@ -116,6 +117,21 @@ TEST_CASE("a cgroup of an earlier version has no write under way") {
   const auto read = state::from_text(text, kBoot);
   REQUIRE(read);
   CHECK(read->cgroup->next == read->cgroup->ours);
+}
+
+TEST_CASE("the file that was written last is loaded first") {
+  const Scene scene;
+  Store store = scene.store();
+  for (const char* id : {"a", "b", "c"}) {
+    Saved saved = sample();
+    saved.pod.id = id;
+    REQUIRE(store.save(saved));
+    const auto age = std::chrono::hours(id == std::string("b") ? 0 : 1);
+    const auto file = scene.path() / state::file_name(id);
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - age);
+  }
+  REQUIRE(scene.store().load().pods.size() == 3);
+  CHECK(scene.store().load().pods.front().pod.id == "b");
 }
 
 TEST_CASE("a removed pod leaves no file") {
