@@ -25,10 +25,11 @@ using Events = std::vector<ledger::Event>;
 const std::string kMask(policy::plan::kSandboxMask);
 
 /// As Kata's own files name it.
-std::optional<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
+base::Result<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
   const auto examined = vmm::examine(roots, pid, vmm::Word::kRuntime);
-  if (!examined || !examined->is_vmm) return std::nullopt;
-  return examined->id;
+  if (!examined) return unexpected(examined.error());
+  if (examined->is_vmm) return examined->id;
+  return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " is not a VMM");
 }
 
 bool has_mask(const ledger::PodRecord& pod) { return pod.containers.contains(kMask); }
@@ -231,22 +232,25 @@ void KataSource::observe_mask(const source::SandboxState& sandbox, Events& news)
 }
 
 void KataSource::show_extent() {
-  const auto extent = watch_.extent();
-  const std::string paused = "idle while NRI reports the pods";
-  const auto sandboxes = [](int number, const char* whose) {
-    return std::to_string(number) + (number == 1 ? " sandbox of " : " sandboxes of ") + whose;
-  };
-  node_.set_status(ledger::Source::kPersist,
-                   {true, paused_ ? paused
-                                  : sandboxes(extent.go,
-                                              "Kata's Go runtime: containers, but not their "
-                                              "exits")});
-  node_.set_status(ledger::Source::kCgroup,
-                   {true, paused_ ? paused
-                                  : sandboxes(extent.rust,
-                                              "Kata's runtime-rs: sandbox masks, no "
-                                              "containers")});
+  show(ledger::Source::kPersist, watch_.extent(false),
+       "Kata's Go runtime: containers, but not their exits");
+  show(ledger::Source::kCgroup, watch_.extent(true),
+       "Kata's runtime-rs: sandbox masks, no containers");
   show_proxies();
+}
+
+/// While the container runtime reports, nothing is missed of what it knows.
+void KataSource::show(ledger::Source source, const KataWatch::Extent& extent,
+                      const char* reported) {
+  if (paused_) {
+    const std::string unseen = extent.missed.empty() ? "" : "; " + extent.missed;
+    node_.set_status(source, {true, "idle while NRI reports the pods" + unseen});
+  } else if (!extent.missed.empty()) {
+    node_.set_status(source, {false, extent.missed});
+  } else {
+    const std::string sandboxes = extent.read == 1 ? " sandbox of " : " sandboxes of ";
+    node_.set_status(source, {true, std::to_string(extent.read) + sandboxes + reported});
+  }
 }
 
 /// A proxy reports through the API, and only what passes it: whether it is there is seen by its

@@ -48,6 +48,7 @@ class KataSource final : public source::Source {
   void observe_mask(const source::SandboxState& sandbox, std::vector<policy::ledger::Event>& news);
   void drop_masks();
   void show_extent();
+  void show(policy::ledger::Source source, const KataWatch::Extent& extent, const char* reported);
   void show_proxies();
 
   const base::Clock& clock_;

@@ -36,6 +36,9 @@ class KataWatch {
   /// refresh().
   static constexpr std::chrono::milliseconds kPause{50};
   static constexpr int kTries = 200;
+  /// A sandbox that could not be read for as long as that is shown as missed. Until then it is one
+  /// that Kata is still making.
+  static constexpr std::chrono::milliseconds kMissedAfter = kPause * kTries;
 
   struct Folders {
     std::filesystem::path go = "/run/vc/sbs";
@@ -44,21 +47,23 @@ class KataWatch {
     std::filesystem::path tasks = "/run/containerd/io.containerd.runtime.v2.task";
   };
 
-  /// Summary of the directories, for display.
+  /// Summary of one runtime's directory, for display.
   struct Extent {
-    int go = 0;    ///< sandboxes of the Go runtime
-    int rust = 0;  ///< of runtime-rs
+    int read = 0;        ///< sandboxes
+    std::string missed;  ///< what cannot be read, and why; empty: nothing is missed
 
     bool operator==(const Extent&) const = default;
   };
 
   struct Hooks {
-    /// The result of one scan that had any, or that completed what others before it could not.
+    /// The result of one scan that had any, that completed what others before it could not, or that
+    /// misses something else than the one before it.
     std::function<void(const std::vector<policy::ledger::Event>&)> report;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
     std::function<void(const policy::ledger::Event&)> starting;
-    /// The process of this number, where it is a VMM at this moment.
-    std::function<std::optional<policy::ProcessId>(int pid)> vmm_at;
+    /// The process of this number, where it is a VMM at this moment. kGone: it is none. Any other
+    /// error: that cannot be seen.
+    std::function<base::Result<policy::ProcessId>(int pid)> vmm_at;
     /// The shim of a sandbox by what it has left in `tasks`: quick, while its VMM is on its way.
     std::function<std::optional<policy::ProcessId>(const std::filesystem::path& tasks,
                                                    const std::string& sandbox)>
@@ -78,35 +83,55 @@ class KataWatch {
   void refresh();
   void set_paused(bool paused);
 
-  Extent extent() const;
+  /// As the last scan found it.
+  const Extent& extent(bool rust) const { return rust ? extents_.rust : extents_.go; }
   /// The last scan could list the directories, and read all that it is to report of each sandbox.
   bool is_complete() const { return listed_ && !incomplete_; }
 
  private:
+  struct Unread {
+    base::Clock::Time since;
+    base::Error error;  ///< kGone: what is to be read is not there
+  };
   struct Sandbox {
     bool rust = false;
     std::optional<policy::ProcessId> shim;
     std::optional<watch::Stamp>
         read;  ///< the persist.json that was reported; of runtime-rs: its VMM was
     std::set<std::string> containers;
+    std::optional<Unread> unread;
+  };
+  struct Extents {
+    Extent go, rust;
+
+    bool operator==(const Extents&) const = default;
   };
   using Events = std::vector<policy::ledger::Event>;
 
   std::vector<std::string> list(const std::filesystem::path& folder, bool rust,
                                 std::set<std::string>& there);
-  void keep(bool rust, std::set<std::string>& there, const base::Error& error);
+  bool may_be_sandbox(const std::filesystem::path& entry) const;
+  void keep(bool rust, std::set<std::string>& there);
   void find_shims(const std::vector<std::string>& fresh);
   void report_starting(const std::vector<std::string>& fresh);
-  bool read(const std::string& id, Sandbox& sandbox, Events& events);
-  bool read_go(const std::string& id, Sandbox& sandbox, Events& events);
-  bool read_rust(const std::string& id, Sandbox& sandbox, Events& events) const;
+  bool read_all(const std::set<std::string>& there, Events& events);
+  base::Result<void> read(const std::string& id, Sandbox& sandbox, Events& events);
+  base::Result<void> read_go(const std::string& id, Sandbox& sandbox, Events& events);
+  base::Result<void> read_rust(const std::string& id, Sandbox& sandbox, Events& events) const;
+  void record(const std::string& id, Sandbox& sandbox, const base::Result<void>& read) const;
   void drop_gone(const std::set<std::string>& there, Events& events);
+  bool update_extents();
+  Extent count(bool rust) const;
+  bool is_missed(const Sandbox& sandbox) const;
   void try_again();
 
+  const base::Clock& clock_;
   Folders folders_;
   Hooks hooks_;
   const log::Log& log_;
   bool paused_ = false, listed_ = false;
+  std::map<bool, base::Error> unlisted_;  ///< by `rust`: directories that could not be listed
+  Extents extents_;
   bool incomplete_ = false;  ///< something was not read in the last scan, or is still to be
   int tries_ = 0;
   std::map<std::string, Sandbox> sandboxes_;

@@ -2,11 +2,13 @@
 // Kata's folders, the line and the masks that come of it, without a container runtime.
 #include "shim-ext/kata/kata_source.hpp"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <fstream>
 #include <set>
 
 #include "affinity/daemon/source_node.hpp"
+#include "affinity/line/source_findings.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/text_log.hpp"
@@ -239,6 +241,36 @@ TEST_CASE("while the runtime reports, shims are narrowed and nothing else is rep
   scene.source.notify(Notice::kRuntimeDisconnected);
   scene.source.notify(Notice::kRuntimeConnected);
   CHECK(scene.line().node().view("s1")->pod.vmm == tests::process_id(kVmm));
+}
+
+TEST_CASE("Kata's sandboxes that cannot be read: the source is down, and verify does not know") {
+  Scene scene;
+  const auto unread = [&] {
+    scene.source.refresh();
+    return line::evaluate_sources(scene.board().sources(), scene.line().node().ledger());
+  };
+  scene.start_vmm();
+  scene.dir.link("vc/sbs", "sbs");
+  REQUIRE(unread().size() == 1);
+  CHECK(unread()[0].severity == line::Severity::kUnknown);
+  CHECK(unread()[0].text.find("cannot be listed") != std::string::npos);
+  CHECK(std::ranges::count(scene.notified, "source-down") == 1);
+  std::filesystem::remove(scene.dir.path() / "vc/sbs");
+  CHECK(unread().empty());
+
+  scene.dir.write("vc/sbs/s1/persist.json", "{");
+  tests::run_for(scene.io, scene.clock, kata::KataWatch::kMissedAfter,
+                 std::chrono::milliseconds(50));
+  CHECK(unread().size() == 1);
+  CHECK_FALSE(scene.board().sources().at(policy::ledger::Source::kPersist).up);
+  SECTION("the runtime reports its containers") {
+    scene.source.notify(Notice::kRuntimeConnected);
+    CHECK(unread().empty());
+  }
+  SECTION("it is read") {
+    scene.write_persist(CpuSet{2, 3});
+    CHECK(unread().empty());
+  }
 }
 
 TEST_CASE("the shim proxy is a source while its process exists") {

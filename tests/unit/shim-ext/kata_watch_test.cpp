@@ -57,13 +57,14 @@ struct Scene {
       : watch(io, clock, {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"},
               {.report =
                    [this](const std::vector<policy::ledger::Event>& events) {
+                     ++reports;
                      for (const auto& event : events) lines.push_back(words(event));
                    },
                .starting = [this](const auto& event) { lines.push_back("born " + words(event)); },
-               .vmm_at =
-                   [this](int pid) {
-                     return vmms.contains(pid) ? std::optional(process(pid)) : std::nullopt;
-                   },
+               .vmm_at = [this](int pid) -> base::Result<policy::ProcessId> {
+                 if (vmms.contains(pid)) return process(pid);
+                 return base::fail(vmm_trouble, "process is no VMM");
+               },
                .shim_by_bundle = [this](const auto&, const std::string&) { return quick_shim; },
                .find_shims =
                    [this] {
@@ -80,6 +81,13 @@ struct Scene {
     return std::exchange(lines, {});
   }
 
+  /// What is missed of the Go runtime's sandboxes once Kata would have written all of it.
+  std::string missed() {
+    tests::run_for(io, clock, kata::KataWatch::kMissedAfter, std::chrono::milliseconds(50));
+    watch.refresh();
+    return watch.extent(false).missed;
+  }
+
   std::optional<policy::ProcessId> vmm_of(const policy::ProcessId& shim) const {
     const auto found = vmm_by_shim.find(shim.pid);
     return found == vmm_by_shim.end() ? std::nullopt : std::optional(process(found->second));
@@ -94,7 +102,9 @@ struct Scene {
   std::map<std::string, policy::ProcessId> shims;
   std::optional<policy::ProcessId> quick_shim;
   std::map<int, int> vmm_by_shim;
-  int walks = 0;  ///< over the node, to find shims
+  base::ErrorCode vmm_trouble = base::ErrorCode::kGone;  ///< of a process that is no VMM
+  int walks = 0;                                         ///< over the node, to find shims
+  int reports = 0;
   Lines lines;
   kata::KataWatch watch;
 };
@@ -161,7 +171,7 @@ TEST_CASE("the Go runtime's sandboxes are followed: created, half written, rewri
   CHECK(scene.drain().empty());
   scene.dir.write("vc/sbs/s1/persist.json", whole);
   CHECK(scene.drain() == Lines{"persist.json: s1 vm 100", "persist.json: c1 2-3"});
-  CHECK(scene.watch.extent() == kata::KataWatch::Extent{1, 0});
+  CHECK(scene.watch.extent(false) == kata::KataWatch::Extent{1, ""});
   scene.watch.refresh();
   CHECK(scene.drain().empty());
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c2", "4")));
@@ -202,7 +212,7 @@ TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   CHECK(scene.drain() == Lines{"born cgroup: s2 vm 20"});
   scene.vmm_by_shim[20] = 200;
   CHECK(scene.drain() == Lines{"cgroup: s2 vm 200"});
-  CHECK(scene.watch.extent() == kata::KataWatch::Extent{0, 1});
+  CHECK(scene.watch.extent(true) == kata::KataWatch::Extent{1, ""});
   CHECK(scene.drain().empty());
   std::filesystem::remove_all(scene.dir.path() / "kata/s2");
   CHECK(scene.drain() == Lines{"cgroup: gone s2"});
@@ -253,4 +263,77 @@ TEST_CASE("births are reported also while another source reports containers") {
   scene.shims["s1"] = process(10);
   scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
   CHECK(scene.drain() == Lines{"born persist.json: s1 vm 10"});
+}
+
+TEST_CASE("a persist.json that stays unreadable is missed, once, until it is read") {
+  Scene scene;
+  scene.dir.write("vc/sbs/s0/persist.json", persist(100, ""));
+  SECTION("a loop of links") { scene.dir.link("vc/sbs/s1/persist.json", "persist.json"); }
+  SECTION("half of it") { scene.dir.write("vc/sbs/s1/persist.json", "{\"State\":"); }
+  SECTION("its folder is the loop") { scene.dir.link("vc/sbs/s1", "s1"); }
+  SECTION("it cannot be seen whether its process is a VMM") {
+    scene.vmm_trouble = base::ErrorCode::kPermission;
+    scene.dir.write("vc/sbs/s1/persist.json", persist(101, ""));
+  }
+  tests::run_for(scene.io, scene.clock, kata::KataWatch::kMissedAfter / 2);
+  CHECK(scene.watch.extent(false).missed.empty());
+  CHECK(scene.missed().starts_with("1 of 2 sandboxes of Kata's Go runtime not read: s1 ("));
+  const int reports = scene.reports;
+  scene.missed();
+  CHECK(scene.reports == reports);
+  CHECK_FALSE(scene.watch.is_complete());
+  std::filesystem::remove_all(scene.dir.path() / "vc/sbs/s1");
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, ""));
+  scene.drain();
+  CHECK(scene.watch.extent(false) == kata::KataWatch::Extent{2, ""});
+  CHECK(scene.watch.is_complete());
+}
+
+TEST_CASE("of many sandboxes that are missed three are named") {
+  Scene scene;
+  for (const char* id : {"s1", "s2", "s3", "s4"}) {
+    scene.dir.write("vc/sbs/" + std::string(id) + "/persist.json", "{");
+  }
+  const std::string missed = scene.missed();
+  CHECK(missed.starts_with("4 of 4 sandboxes"));
+  CHECK(missed.find("s3 (") != std::string::npos);
+  CHECK(missed.find("s4") == std::string::npos);
+}
+
+TEST_CASE("a sandbox without a persist.json is missed if its VMM runs") {
+  Scene scene;
+  scene.shims["s1"] = process(10);
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
+  CHECK(scene.missed().empty());
+  scene.vmm_by_shim[10] = 100;
+  CHECK(scene.missed() ==
+        "1 of 1 sandbox of Kata's Go runtime not read: s1 (there is no persist.json)");
+}
+
+TEST_CASE("what a sandbox has left behind is not missed") {
+  Scene scene;
+  scene.vmms.clear();
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, ""));
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s2");
+  std::filesystem::create_directories(scene.dir.path() / "kata/s3");
+  CHECK(scene.missed().empty());
+  CHECK(scene.watch.extent(true).missed.empty());
+}
+
+TEST_CASE("a directory that cannot be listed is missed, and is reported once") {
+  Scene scene;
+  scene.dir.link("vc/sbs", "sbs");
+  scene.watch.refresh();
+  CHECK(scene.watch.extent(false).missed == "sandboxes of Kata's Go runtime cannot be listed: " +
+                                                (scene.dir.path() / "vc/sbs").string() +
+                                                ": Too many levels of symbolic links");
+  CHECK(scene.watch.extent(true).missed.empty());
+  CHECK(scene.reports == 1);
+  scene.watch.refresh();
+  CHECK(scene.reports == 1);
+  CHECK(scene.log_lines.empty());
+  std::filesystem::remove(scene.dir.path() / "vc/sbs");
+  scene.watch.refresh();
+  CHECK(scene.watch.extent(false).missed.empty());
+  CHECK(scene.reports == 2);
 }
