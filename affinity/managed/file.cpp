@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/boot_id.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
 #include "base/text.hpp"
@@ -131,6 +132,13 @@ Saved read_saved(const json::value& value, const std::string& path, base::InputE
   return saved;
 }
 
+/// Also a link that leads nowhere: allocations may be behind it.
+bool is_there(const std::filesystem::path& path) {
+  std::error_code failed;
+  return std::filesystem::symlink_status(path, failed).type() !=
+         std::filesystem::file_type::not_found;
+}
+
 }  // namespace
 
 std::string to_text(const std::vector<Saved>& saved, const std::string& boot_id) {
@@ -152,7 +160,10 @@ base::Result<std::vector<Saved>> from_text(std::string_view text, const std::str
   if (version != kVersion) return fail(ErrorCode::kInvalid, "unknown version");
   std::string boot;
   fields.read("boot_id", boot);
-  if (errors.empty() && boot != boot_id) return fail(ErrorCode::kGone, "of another boot");
+  if (!errors.empty()) return unexpected(errors.error());
+  if (auto present = base::check_boot(boot, boot_id); !present) {
+    return unexpected(std::move(present.error()));
+  }
   std::vector<Saved> saved;
   fields.each("containers", [&](const json::value& value, const std::string& path) {
     saved.push_back(read_saved(value, path, errors));
@@ -164,9 +175,9 @@ base::Result<std::vector<Saved>> from_text(std::string_view text, const std::str
 
 base::Result<std::vector<Saved>> AllocationFile::load() {
   const auto text = base::read_regular_file(path_, kMaxFile);
-  if (is_gone(text)) return std::vector<Saved>{};
+  if (is_gone(text) && !is_there(path_)) return std::vector<Saved>{};
   auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
-  if (is_gone(saved)) return std::vector<Saved>{};
+  if (text && is_gone(saved)) return std::vector<Saved>{};
   if (!saved && saved.error().code == ErrorCode::kInvalid) {
     std::error_code ignored;
     std::filesystem::rename(path_, path_.string() + ".unreadable", ignored);

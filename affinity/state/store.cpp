@@ -47,6 +47,15 @@ std::string free_name(const std::string& file) {
   return name;
 }
 
+/// The name that the first version gave: a hash told those apart whose characters it replaced.
+std::string former_name(const std::string& pod) {
+  constexpr std::size_t kKept = 100;
+  std::string name = pod.substr(0, kKept);
+  std::ranges::replace_if(name, [](char c) { return !is_plain(c); }, '_');
+  if (name != pod) name += '-' + std::to_string(std::hash<std::string>{}(pod));
+  return name + std::string(kSuffix);
+}
+
 /// The file that was written last first.
 std::vector<std::string> by_time(const std::filesystem::path& directory,
                                  const std::vector<std::string>& names) {
@@ -113,22 +122,23 @@ Store::Store(std::filesystem::path directory, std::string boot_id, const log::Lo
     : directory_(std::move(directory)), boot_id_(std::move(boot_id)), log_(log) {}
 
 Loaded Store::load() {
-  Loaded loaded;
+  Found found;
   const auto names = base::list_directory(directory_);
   if (names) {
     std::erase_if(lost_, [&](const auto& entry) {  // the directory itself, and what was removed
       const std::string name = std::filesystem::path(entry.first).filename().string();
       return entry.first == directory_.string() || !std::ranges::binary_search(*names, name);
     });
-    for (const std::string& name : by_time(directory_, *names)) load_one(name, loaded);
+    for (const std::string& name : by_time(directory_, *names)) load_one(name, found);
+    for (Former& former : found.former) accept_former(std::move(former), found.loaded);
   } else {
     lose({directory_.string(), "", names.error().message, false});
   }
-  for (const auto& [file, lost] : lost_) loaded.lost.push_back(lost);
-  return loaded;
+  for (const auto& [file, lost] : lost_) found.loaded.lost.push_back(lost);
+  return std::move(found.loaded);
 }
 
-void Store::load_one(const std::string& name, Loaded& loaded) {
+void Store::load_one(const std::string& name, Found& found) {
   const std::string path = (directory_ / name).string();
   const std::string pod = pod_of_file(without_marks(name));
   if (is_set_aside(name)) {
@@ -138,28 +148,48 @@ void Store::load_one(const std::string& name, Loaded& loaded) {
   if (!name.ends_with(kSuffix) || written_.contains(pod)) return;
   const auto text = base::read_regular_file(path, kMaxFile);
   auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
-  if (saved && written_.contains(saved->pod.id)) {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);  // an old name: the new one comes first
-  } else if (saved) {
-    lost_.erase(path);
-    written_[saved->pod.id] = std::hash<std::string>{}(*text);
-    move_to_own_name(name, saved->pod.id);
-    loaded.pods.push_back(std::move(*saved));
-  } else if (text && is_gone(saved)) {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  } else if (saved.error().code == ErrorCode::kInvalid) {
-    set_aside(name, saved.error().message);
-  } else if (!is_gone(saved)) {
-    lose({path, pod, saved.error().message, false});
+  if (saved) return accept(name, *text, std::move(*saved), found);
+  if (text && is_gone(saved)) return drop(name, saved.error().message);
+  if (saved.error().code == ErrorCode::kInvalid) return set_aside(name, saved.error().message);
+  // It is listed, and nobody else removes files: what is not found is a link that leads nowhere.
+  lose({path, pod, saved.error().message, false});
+}
+
+/// A file with the name of another pod is no evidence of either.
+void Store::accept(const std::string& name, const std::string& text, Saved saved, Found& found) {
+  const std::string& pod = saved.pod.id;
+  const std::string own = file_name(pod);
+  if (name == own) {
+    lost_.erase((directory_ / name).string());
+    written_[pod] = std::hash<std::string>{}(text);
+    found.loaded.pods.push_back(std::move(saved));
+  } else if (name == former_name(pod)) {
+    found.former.push_back({name, std::move(saved)});
+  } else {
+    set_aside(name, "holds the state of sandbox " + pod + ", whose file is " + own);
   }
 }
 
-/// Earlier versions named files otherwise.
-void Store::move_to_own_name(const std::string& name, const std::string& pod) {
-  const std::string own = file_name(pod);
-  if (name == own) return;
+/// What there is under its own name is newer.
+void Store::accept_former(Former former, Loaded& loaded) {
+  auto& [name, saved] = former;
+  const std::string own = file_name(saved.pod.id);
+  if (lost_.contains((directory_ / own).string())) return;
+  if (written_.contains(saved.pod.id)) return drop(name, "replaced by " + own);
+  lost_.erase((directory_ / name).string());
+  written_[saved.pod.id] = 0;  // to be written again
+  move_to_own_name(name, own);
+  loaded.pods.push_back(std::move(saved));
+}
+
+void Store::drop(const std::string& name, const std::string& why) {
+  const std::filesystem::path path = directory_ / name;
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  log_.warning("state file removed", {{"file", path.string()}, {"reason", why}});
+}
+
+void Store::move_to_own_name(const std::string& name, const std::string& own) {
   if (const auto done = rename((directory_ / name).string(), (directory_ / own).string()); !done) {
     log_.warning("state file keeps its old name",
                  {{"file", name}, {"reason", done.error().message}});

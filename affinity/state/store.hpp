@@ -123,7 +123,8 @@ struct Saved {
 /// The text form of one pod's state, with the version of the format and the boot it belongs to.
 std::string to_text(const Saved& saved, const std::string& boot_id);
 
-/// kInvalid for a text that is damaged or of a newer version; kGone for one of another boot.
+/// kInvalid for a text that is damaged or of a newer version; kGone for one of another boot (see
+/// base::check_boot()).
 base::Result<Saved> from_text(std::string_view text, const std::string& boot_id);
 
 /// What load() found that it had not returned before.
@@ -147,10 +148,10 @@ class Store {
   /// `log` must outlive the store.
   Store(std::filesystem::path directory, std::string boot_id, const log::Log& log);
 
-  /// Reads every file that was not read before. What is damaged or of a newer version is renamed to
-  /// "<name>.unreadable" and logged; what belongs to another boot is removed. Files that an earlier
-  /// daemon set aside, and that are not resolved yet, are lost too. Call again while something is
-  /// lost: reading may only have failed for the moment.
+  /// Reads every file that was not read before. What is damaged, of a newer version or has another
+  /// pod's name is renamed to "<name>.unreadable" and logged; what belongs to another boot is
+  /// removed and logged. Files that an earlier daemon set aside, and that are not resolved yet, are
+  /// lost too. Call again while something is lost: reading may only have failed for the moment.
   Loaded load();
 
   bool has_lost() const { return !lost_.empty(); }
@@ -167,9 +168,22 @@ class Store {
   base::Result<void> remove(const std::string& pod);
 
  private:
+  /// A file with the name that an earlier version gave it.
+  struct Former {
+    std::string name;
+    Saved saved;
+  };
+  struct Found {
+    Loaded loaded;
+    std::vector<Former> former;
+  };
+
   bool is_unread(const std::string& pod) const;
-  void load_one(const std::string& name, Loaded& loaded);
-  void move_to_own_name(const std::string& name, const std::string& pod);
+  void load_one(const std::string& name, Found& found);
+  void accept(const std::string& name, const std::string& text, Saved saved, Found& found);
+  void accept_former(Former former, Loaded& loaded);
+  void drop(const std::string& name, const std::string& why);
+  void move_to_own_name(const std::string& name, const std::string& own);
   void set_aside(const std::string& name, const std::string& why);
   void lose(policy::ledger::LostState lost);
 

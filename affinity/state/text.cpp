@@ -9,6 +9,7 @@
 #include "affinity/documents/specs.hpp"
 #include "affinity/state/classes.hpp"
 #include "affinity/state/store.hpp"
+#include "base/boot_id.hpp"
 #include "base/json/json.hpp"
 
 namespace ka::state {
@@ -228,7 +229,7 @@ policy::ledger::ContainerRecord read_container(const json::value& value, const s
   policy::ledger::ContainerRecord container;
   policy::ContainerFacts& facts = container.facts;
   base::Fields fields(value, path, input_error);
-  fields.require({"id"});
+  fields.require({"id", "cpus", "exclusive", "exited"});
   fields.read("id", facts.id);
   documents::read_spec_fields(fields, facts);
   fields.read("exclusive", facts.exclusive);
@@ -290,7 +291,7 @@ void read_proxy_start_time(base::Fields& fields, policy::ledger::PodRecord& pod)
 policy::ledger::PodRecord read_pod(const json::value& value, base::InputError& input_error) {
   policy::ledger::PodRecord pod;
   base::Fields fields(value, "pod", input_error);
-  fields.require({"id"});
+  fields.require({"id", "containers", "overrides"});
   fields.read("id", pod.id);
   documents::read_pod_fields(fields, pod);
   documents::read_proxy_fields(fields, pod);
@@ -359,7 +360,9 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
     return fail(ErrorCode::kInvalid, "version " + std::to_string(version) +
                                          ", but this program reads " + std::to_string(kVersion));
   }
-  if (boot != boot_id) return fail(ErrorCode::kGone, "from an earlier boot");
+  if (auto present = base::check_boot(boot, boot_id); !present) {
+    return unexpected(std::move(present.error()));
+  }
   if (const json::value* pod = fields.find("pod")) saved.pod = read_pod(*pod, input_error);
   fields.each("originals", [&](const json::value& element, const std::string& path) {
     read_original(element, path, input_error, saved.originals);

@@ -15,7 +15,8 @@ using tests::container;
 
 TEST_CASE("a file that could not be read is not overwritten") {
   const tests::TempDir dir;
-  dir.link(std::string(managed::kFile), std::string(managed::kFile));  // ELOOP, as EIO would be
+  SECTION("as after EIO") { dir.link(std::string(managed::kFile), std::string(managed::kFile)); }
+  SECTION("behind a link that leads nowhere") { dir.link(std::string(managed::kFile), "nowhere"); }
   managed::AllocationFile file(dir.path(), "boot");
   REQUIRE_FALSE(file.load());
   const auto saved = file.save({});
@@ -28,7 +29,10 @@ TEST_CASE("the file of another boot is forgotten, a damaged one set aside") {
   const std::string text = managed::to_text({saved}, "boot");
   REQUIRE(managed::from_text(text, "boot"));
   CHECK(*managed::from_text(text, "boot") == std::vector{saved});
-  CHECK(managed::from_text(text, "other").error().code == base::ErrorCode::kGone);
+  const std::string other_boot = "5f0f1c2e-0000-4000-8000-000000000000";
+  CHECK(managed::from_text(text, "other").error().code == base::ErrorCode::kInvalid);
+  CHECK(managed::from_text(managed::to_text({saved}, other_boot), "boot").error().code ==
+        base::ErrorCode::kGone);
   CHECK(managed::from_text("{}", "boot").error().code == base::ErrorCode::kInvalid);
   const tests::TempDir dir;
   dir.write("allocations", text.substr(0, text.size() / 2));

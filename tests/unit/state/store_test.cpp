@@ -3,6 +3,9 @@
 
 #include <sys/stat.h>
 
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
 #include <chrono>
 #include <set>
 
@@ -142,13 +145,72 @@ TEST_CASE("a removed pod leaves no file") {
   CHECK(scene.files().empty());
 }
 
-TEST_CASE("a file of an earlier boot is removed silently") {
+TEST_CASE("a file of an earlier boot is removed with a message") {
   const Scene scene;
   std::filesystem::create_directories(scene.path());
-  REQUIRE(Store(scene.path(), "other", scene.log).save(sample()));
-  CHECK(scene.store().load().pods.empty());
+  REQUIRE(Store(scene.path(), "5f0f1c2e-0000-4000-8000-000000000000", scene.log).save(sample()));
+  const auto loaded = scene.store().load();
+  CHECK(loaded.pods.empty());
+  CHECK(loaded.lost.empty());
   CHECK(scene.files().empty());
-  CHECK(scene.lines.empty());
+  CHECK(scene.lines.find("s1.json") != std::string::npos);
+  CHECK(scene.lines.find("of another boot") != std::string::npos);
+}
+
+TEST_CASE("a boot that is no boot's id is damage, not another boot") {
+  for (const char* boot :
+       {"", "zzz", "5f0f1c2e-0000-4000-8000-00000000000", "5f0f1c2e-0000-4000-8000-00000000000g",
+        "5f0f1c2e-0000-4000-8000-0000000000000", "5f0f1c2e-0000-4000_8000-000000000000"}) {
+    CHECK(state::from_text(state::to_text(sample(), boot), kBoot).error().code ==
+          base::ErrorCode::kInvalid);
+  }
+}
+
+TEST_CASE("a file without containers or pins, or a container without CPUs, is damaged") {
+  const boost::json::value good = boost::json::parse(state::to_text(sample(), kBoot));
+  const auto is_read_without = [&](std::string_view name) {
+    boost::json::value document = good;
+    auto& pod = document.at("pod").as_object();
+    const auto erased = pod.at("containers").at(0).as_object().erase(name);
+    REQUIRE(erased + pod.erase(name) == 1);
+    return state::from_text(boost::json::serialize(document), kBoot).has_value();
+  };
+  CHECK(is_read_without("shares"));
+  for (const char* name : {"containers", "overrides", "cpus", "exclusive", "exited"}) {
+    CHECK_FALSE(is_read_without(name));
+  }
+}
+
+TEST_CASE("a listed file behind a link that leads nowhere is lost, not absent") {
+  const Scene scene;
+  Store store = scene.store();
+  std::filesystem::create_symlink("nowhere", scene.path() / "s1.json");
+  const auto lost = store.load().lost;
+  REQUIRE(lost.size() == 1);
+  CHECK(lost[0].pod == "s1");
+  CHECK_FALSE(lost[0].damaged);
+  CHECK(store.save(sample()).error().code == base::ErrorCode::kUnavailable);
+  std::filesystem::remove(scene.path() / "s1.json");
+  CHECK(store.load().lost.empty());
+}
+
+TEST_CASE("a file with another pod's name is set aside, and overwrites and removes none") {
+  const Scene scene;
+  Saved other = sample();
+  other.pod.pod_name = "forged";
+  SECTION("beside the pod's own") { REQUIRE(scene.store().save(sample())); }
+  SECTION("alone") { scene.store(); }
+  const bool has_own = scene.files().size() == 1;
+  for (const char* name : {"state/a.json", "state/z.json"}) {
+    scene.dir.write(name, state::to_text(other, kBoot));
+  }
+  const auto loaded = scene.store().load();
+  REQUIRE(loaded.pods.size() == (has_own ? 1 : 0));
+  if (has_own) CHECK(loaded.pods[0] == sample());
+  CHECK(loaded.lost.size() == 2);
+  CHECK(std::filesystem::exists(scene.path() / "a.json.unreadable"));
+  CHECK(std::filesystem::exists(scene.path() / "z.json.unreadable"));
+  CHECK(std::filesystem::exists(scene.path() / "s1.json") == has_own);
 }
 
 TEST_CASE("a damaged file is set aside with a message and never overwritten") {
@@ -289,14 +351,30 @@ TEST_CASE("no two pods share a file, and its name gives the pod") {
   CHECK(state::pod_of_file("lock").empty());
 }
 
-TEST_CASE("a file with an earlier version's name is renamed") {
+TEST_CASE("a file with an earlier version's name is renamed, and never replaces a newer one") {
   const Scene scene;
-  std::filesystem::create_directories(scene.path());
   Saved saved = sample();
   saved.pod.id = "a/b";
-  scene.dir.write("state/a_b-4711.json", state::to_text(saved, kBoot));
-  CHECK(scene.store().load().pods.size() == 1);
-  CHECK(scene.files() == std::vector<std::string>{"a%2Fb.json"});
+  const std::string own = "a%2Fb.json";
+  const std::string former = "a_b-" + std::to_string(std::hash<std::string>{}("a/b")) + ".json";
+  scene.dir.write("state/" + former, state::to_text(saved, kBoot));
+  SECTION("alone") { CHECK(scene.store().load().pods.size() == 1); }
+  SECTION("beside a newer one") {
+    saved.pod.pod_name = "newer";
+    REQUIRE(scene.store().save(saved));
+    const auto loaded = scene.store().load();
+    REQUIRE(loaded.pods.size() == 1);
+    CHECK(loaded.pods[0].pod.pod_name == "newer");
+  }
+  SECTION("beside a newer one that cannot be read for the moment") {
+    std::filesystem::create_symlink("nowhere", scene.path() / own);
+    Store store = scene.store();
+    CHECK(store.load().pods.empty());
+    CHECK(scene.files().size() == 2);
+    std::filesystem::remove(scene.path() / own);
+    CHECK(store.load().pods.size() == 1);
+  }
+  CHECK(scene.files() == std::vector<std::string>{own});
 }
 
 TEST_CASE("a damaged file stays lost until resolved, also across a restart") {
