@@ -19,9 +19,26 @@ constexpr std::string_view kUnreadable = ".unreadable";
 constexpr std::string_view kObsolete = ".obsolete";
 constexpr std::string_view kHex = "0123456789ABCDEF";
 
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '_';
+constexpr std::string_view kMarks = "-_.";       ///< in names as they are
+constexpr std::string_view kFormerMarks = "-_";  ///< in those of earlier versions
+
+bool is_plain(char c, std::string_view marks) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         marks.find(c) != marks.npos;
+}
+
+/// Letters, digits and `marks` as they are, all else as %XX.
+std::string coded(const std::string& pod, std::string_view marks) {
+  std::string name;
+  for (const char c : pod) {
+    if (is_plain(c, marks)) {
+      name += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    name += {'%', kHex[byte >> 4U], kHex[byte & 15U]};
+  }
+  return name;
 }
 
 /// "<pod>.json" of "<pod>.json", "<pod>.json.unreadable", "<pod>.json.unreadable.2".
@@ -48,12 +65,17 @@ std::string free_name(const std::string& file) {
 }
 
 /// The name that the first version gave: a hash told those apart whose characters it replaced.
-std::string former_name(const std::string& pod) {
+std::string first_name(const std::string& pod) {
   constexpr std::size_t kKept = 100;
   std::string name = pod.substr(0, kKept);
-  std::ranges::replace_if(name, [](char c) { return !is_plain(c); }, '_');
+  std::ranges::replace_if(name, [](char c) { return !is_plain(c, kFormerMarks); }, '_');
   if (name != pod) name += '-' + std::to_string(std::hash<std::string>{}(pod));
   return name + std::string(kSuffix);
+}
+
+/// The name that the versions after the first gave.
+std::string second_name(const std::string& pod) {
+  return coded(pod, kFormerMarks) + std::string(kSuffix);
 }
 
 /// The file that was written last first.
@@ -81,18 +103,7 @@ base::Result<void> rename(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-std::string file_name(const std::string& pod) {
-  std::string name;
-  for (const char c : pod) {
-    if (is_plain(c)) {
-      name += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    name += {'%', kHex[byte >> 4U], kHex[byte & 15U]};
-  }
-  return name + std::string(kSuffix);
-}
+std::string file_name(const std::string& pod) { return coded(pod, kMarks) + std::string(kSuffix); }
 
 std::string pod_of_file(std::string_view name) {
   std::string_view rest = name.substr(0, name.size() - std::min(name.size(), kSuffix.size()));
@@ -104,7 +115,7 @@ std::string pod_of_file(std::string_view name) {
     pod += coded ? static_cast<char>(high * 16 + low) : rest.front();
     rest.remove_prefix(coded ? 3 : 1);
   }
-  return file_name(pod) == name ? pod : std::string();
+  return file_name(pod) == name || second_name(pod) == name ? pod : std::string();
 }
 
 base::Result<base::Fd> Store::claim(const std::filesystem::path& directory) {
@@ -145,7 +156,7 @@ void Store::load_one(const std::string& name, Found& found) {
     if (!lost_.contains(path)) lose({path, pod, "set aside as unreadable", true});
     return;
   }
-  if (!name.ends_with(kSuffix) || written_.contains(pod)) return;
+  if (!name.ends_with(kSuffix) || (written_.contains(pod) && name == file_name(pod))) return;
   const auto text = base::read_regular_file(path, kMaxFile);
   auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
   if (saved) return accept(name, *text, std::move(*saved), found);
@@ -163,7 +174,7 @@ void Store::accept(const std::string& name, const std::string& text, Saved saved
     lost_.erase((directory_ / name).string());
     written_[pod] = std::hash<std::string>{}(text);
     found.loaded.pods.push_back(std::move(saved));
-  } else if (name == former_name(pod)) {
+  } else if (name == first_name(pod) || name == second_name(pod)) {
     found.former.push_back({name, std::move(saved)});
   } else {
     set_aside(name, "holds the state of sandbox " + pod + ", whose file is " + own);
@@ -233,17 +244,14 @@ void Store::give_up_unread() {
 
 /// Its own file, or any file where they cannot be listed.
 bool Store::is_unread(const std::string& pod) const {
-  const auto file = lost_.find((directory_ / file_name(pod)).string());
-  const bool own = file != lost_.end() && !file->second.damaged;
+  const bool own = std::ranges::any_of(lost_, [&](const auto& entry) {
+    return !entry.second.damaged && !pod.empty() && entry.second.pod == pod;
+  });
   return own || (lost_.contains(directory_.string()) && !written_.contains(pod));
 }
 
 base::Result<void> Store::save(const Saved& saved) {
   const std::string& pod = saved.pod.id;
-  const std::string name = file_name(pod);
-  if (name.size() > kMaxName) {
-    return base::fail(ErrorCode::kInvalid, "its id is too long for a state file's name");
-  }
   if (is_unread(pod)) {
     return base::fail(ErrorCode::kUnavailable,
                       "its state file is temporarily unreadable and is not overwritten");
@@ -257,7 +265,7 @@ base::Result<void> Store::save(const Saved& saved) {
   const std::size_t hash = std::hash<std::string>{}(text);
   const auto known = written_.find(pod);
   if (known != written_.end() && known->second == hash) return {};
-  auto done = base::write_atomically(directory_ / name, text);
+  auto done = base::write_atomically(directory_ / file_name(pod), text);
   if (done) written_[pod] = hash;
   return done;
 }

@@ -136,9 +136,6 @@ struct Loaded {
 
 class Store {
  public:
-  /// Names of files are at most this long, so that the endings that mark one fit in (NAME_MAX).
-  static constexpr std::size_t kMaxName = 230;
-
   /// Makes the directory when it is missing, and locks it: two daemons that wrote the same files
   /// would each undo what the other knew. kConflict when another daemon has it. The lock lasts as
   /// long as the descriptor.
@@ -162,7 +159,7 @@ class Store {
   void give_up_unread();
 
   /// Replaces the file of a pod; writes nothing when it holds the same already. kInvalid: it would
-  /// be larger than can be read again, or its name too long. kUnavailable: the pod has a file that
+  /// be larger than can be read again. kUnavailable: the pod has a file that
   /// cannot be read for the moment, and may hold more than is known now.
   base::Result<void> save(const Saved& saved);
   base::Result<void> remove(const std::string& pod);
@@ -194,10 +191,12 @@ class Store {
   std::map<std::string, policy::ledger::LostState> lost_;  ///< by file
 };
 
-/// The name of a pod's state file: letters, digits, "-" and "_" as they are, all else as %XX. No
-/// two pods share one.
+/// The name of a pod's state file: the characters of an id (base::is_id()) as they are, all else as
+/// %XX. No two pods share one, and with any id there is room for the endings that mark a file
+/// (NAME_MAX).
 std::string file_name(const std::string& pod);
-/// The pod whose file has this name; empty for a name that file_name() does not make.
+/// The pod whose file has this name, also as versions wrote it for which "." was %2E; empty for any
+/// other name.
 std::string pod_of_file(std::string_view name);
 
 }  // namespace ka::state

@@ -434,11 +434,49 @@ TEST_CASE("a directory that cannot be listed is not treated as empty") {
   CHECK_FALSE(store.has_lost());
 }
 
-TEST_CASE("an id too long for a file name is rejected, not written") {
+TEST_CASE("the state of any legal id is saved, loaded, and set aside when it is damaged") {
+  for (char c = ' '; c < 0x7f; ++c) {
+    const std::string id(base::kMaxId, c);
+    if (!base::is_id(id)) continue;
+    const Scene scene;
+    Saved saved = sample();
+    saved.pod.id = id;
+    REQUIRE(scene.store().save(saved));
+    const auto loaded = scene.store().load();
+    REQUIRE(loaded.pods.size() == 1);
+    CHECK(loaded.pods[0] == saved);
+    for (int i = 0; i < 2; ++i) {
+      scene.dir.write("state/" + state::file_name(id), "{");
+      CHECK(scene.store().load().lost.back().pod == id);
+    }
+    CHECK(scene.files().size() == 2);
+  }
+}
+
+TEST_CASE("a file whose name has %2E for a dot is that of its pod, until there is a newer one") {
   const Scene scene;
   Saved saved = sample();
-  saved.pod.id.assign(Store::kMaxName - 5, 'x');
-  CHECK(scene.store().save(saved));
-  saved.pod.id += 'x';
-  CHECK(scene.store().save(saved).error().code == base::ErrorCode::kInvalid);
+  saved.pod.id = "a.b";
+  scene.dir.write("state/a%2Eb.json", state::to_text(saved, kBoot));
+  SECTION("alone") { CHECK(scene.store().load().pods.size() == 1); }
+  SECTION("beside a newer one") {
+    saved.pod.pod_name = "newer";
+    REQUIRE(scene.store().save(saved));
+    const auto loaded = scene.store().load();
+    REQUIRE(loaded.pods.size() == 1);
+    CHECK(loaded.pods[0] == saved);
+  }
+  CHECK(scene.files() == std::vector<std::string>{"a.b.json"});
+}
+
+TEST_CASE("an unreadable file with %2E for a dot is that of its pod") {
+  const Scene scene;
+  Saved saved = sample();
+  saved.pod.id = "a.b";
+  Store store = scene.store();
+  std::filesystem::create_symlink("nowhere", scene.path() / "a%2Eb.json");
+  const auto lost = store.load().lost;
+  REQUIRE(lost.size() == 1);
+  CHECK(lost[0].pod == "a.b");
+  CHECK(store.save(saved).error().code == base::ErrorCode::kUnavailable);
 }
