@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim of one sandbox while it is being started.
+// The shims of sandboxes that are being started.
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/files.hpp"
 #include "base/process.hpp"
@@ -14,25 +15,33 @@ namespace {
 constexpr std::string_view kAnyShim = "containerd-shim";
 constexpr std::string_view kKataShim = "containerd-shim-kata";
 
-bool names_sandbox(const std::vector<std::string>& arguments, const std::string& sandbox) {
+/// The sandbox that a shim's command line names; empty: none.
+std::string named_sandbox(const std::vector<std::string>& arguments) {
   const auto name = std::ranges::find(arguments, "-id");
-  return name != arguments.end() && std::next(name) != arguments.end() &&
-         *std::next(name) == sandbox;
+  const bool has_value = name != arguments.end() && std::next(name) != arguments.end();
+  return has_value ? *std::next(name) : std::string();
 }
 
-/// What a process is to the sandbox. Kata's `start` and our proxy come before Kata's shim itself;
+/// A process by its command line, and the sandbox that this names; empty: it is no shim.
+struct Candidate {
+  std::string sandbox;
+  FoundShim shim;
+};
+
+/// What a process is to its sandbox. Kata's `start` and our proxy come before Kata's shim itself;
 /// that of another runtime shows by its `start` already that there will be none.
-FoundShim examine(const Roots& roots, int pid, const std::string& sandbox) {
+Candidate examine_shim(const Roots& roots, int pid) {
   const base::ProcFs proc(roots.proc);
   const auto stat = proc.stat(pid);
   if (!stat || !stat->comm.starts_with(kAnyShim) || is_contained(roots, pid)) return {};
   const auto arguments = proc.cmdline(pid);
-  if (!arguments || !names_sandbox(*arguments, sandbox)) return {};
+  std::string sandbox = arguments ? named_sandbox(*arguments) : std::string();
+  if (sandbox.empty()) return {};
   const std::string program = program_name(roots.proc, pid);
-  if (!program.starts_with(kKataShim)) return {ShimKind::kOther, {}};
+  if (!program.starts_with(kKataShim)) return {std::move(sandbox), {ShimKind::kOther, {}}};
   const std::string& action = arguments->back();
   if (program == kProxyProgram || action == "start" || action == "delete") return {};
-  return {ShimKind::kKata, {pid, stat->start_time}};
+  return {std::move(sandbox), {ShimKind::kKata, {pid, stat->start_time}}};
 }
 
 }  // namespace
@@ -41,16 +50,19 @@ FoundShim shim_in_bundle(const Roots& roots, const std::filesystem::path& bundle
                          const std::string& sandbox) {
   const auto text = base::read_file(bundle / "shim.pid", 64);
   const auto pid = base::parse_number(text.value_or(""));
-  return pid && *pid > 0 ? examine(roots, static_cast<int>(*pid), sandbox) : FoundShim{};
+  if (!pid || *pid <= 0) return {};
+  const Candidate found = examine_shim(roots, static_cast<int>(*pid));
+  return found.sandbox == sandbox ? found.shim : FoundShim{};
 }
 
-FoundShim shim_by_command(const Roots& roots, const std::string& sandbox) {
+StartingShims starting_shims(const Roots& roots) {
   const auto processes = base::ProcFs(roots.proc).processes();
+  StartingShims found;
   for (const int pid : processes.value_or(std::vector<int>{})) {
-    const FoundShim found = examine(roots, pid, sandbox);
-    if (found.kind != ShimKind::kNone) return found;
+    Candidate candidate = examine_shim(roots, pid);
+    if (!candidate.sandbox.empty()) found.emplace(std::move(candidate.sandbox), candidate.shim);
   }
-  return {};
+  return found;
 }
 
 }  // namespace ka::vmm

@@ -81,8 +81,11 @@ struct FoundShim {
 FoundShim shim_in_bundle(const Roots& roots, const std::filesystem::path& bundle,
                          const std::string& sandbox);
 
+/// By sandbox; none of ShimKind::kNone.
+using StartingShims = std::map<std::string, FoundShim>;
+
 /// By the command lines of all processes of the node (`-id`).
-FoundShim shim_by_command(const Roots& roots, const std::string& sandbox);
+StartingShims starting_shims(const Roots& roots);
 
 /// The VMM that a shim has started: a child of it, or (Dragonball) the shim itself. Uses no
 /// source.

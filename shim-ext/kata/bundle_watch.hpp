@@ -14,38 +14,50 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/rpc/timer.hpp"
 #include "shim-ext/kata/bundle.hpp"
 #include "shim-ext/watch/inotify.hpp"
+#include "vmm/threads.hpp"
 
 namespace ka::kata {
 
 /// Must outlive the running of its io_context.
 class BundleWatch {
  public:
-  /// A change in a directory is handled at once. A shim that leaves no pid there is looked
-  /// for among all processes, this long after the directory was seen and then after each attempt.
+  /// A change in a directory is handled at once. A shim that leaves no pid there is searched among
+  /// all processes, this long after the directory was seen and then after each search.
   static constexpr std::array<std::chrono::milliseconds, 5> kSearches{
       std::chrono::milliseconds(10), std::chrono::milliseconds(30), std::chrono::milliseconds(100),
       std::chrono::milliseconds(300), std::chrono::milliseconds(1000)};
+  /// One search is for all directories that wait. The next one begins this many times as long after
+  /// it as it took, however many directories appear: others use the loop, too.
+  static constexpr int kRest = 4;
 
-  enum class Effort {
-    kBundle,  ///< what the directory has
-    kNode,    ///< all processes of the node, too: expensive
+  struct Found {
+    Bundle bundle;
+    policy::ProcessId shim;  ///< one of Kata's
   };
-  /// Searches the shim of a bundle's sandbox, and handles it. True: nothing
-  /// more is to be done, or it is no shim of ours.
-  using Probe = std::function<bool(const Bundle& bundle, Effort effort)>;
+
+  struct Hooks {
+    /// The shim of a bundle by what its directory has: a few reads.
+    std::function<vmm::FoundShim(const Bundle& bundle)> shim_in_bundle;
+    /// All shims that run, by the processes of the node: expensive.
+    std::function<vmm::StartingShims()> starting_shims;
+    /// Handles shims that were found. The result: directories of which nothing more is to be done;
+    /// the others come again.
+    std::function<std::set<std::filesystem::path>(const std::vector<Found>& found)> handle;
+  };
 
   /// `clock` must outlive it. `tasks`: containerd's directory, which has one for each of its
   /// namespaces. Reads nothing yet.
   BundleWatch(boost::asio::io_context& io, const base::Clock& clock, std::filesystem::path tasks,
-              Probe probe);
+              Hooks hooks);
 
   /// Checks new bundles, and those whose shim has not been found. Those that are
   /// there at the first call are not searched among processes: their sandboxes run.
@@ -53,28 +65,29 @@ class BundleWatch {
 
  private:
   struct Entry {
-    Entry(boost::asio::io_context& io, const base::Clock& clock) : again(io, clock) {}
-
     Bundle bundle;
     bool is_read = false;  ///< its config.json
     std::size_t searches = 0;
-    rpc::Timer again;
+    std::optional<base::Clock::Time> due;  ///< of the next search; absent: there is none
   };
 
   void list(const std::filesystem::path& space, std::set<std::filesystem::path>& there);
   void begin(const std::filesystem::path& directory);
-  bool probe(Entry& entry, Effort effort);
-  void try_again(Entry& entry);
-  void probe_again(const std::filesystem::path& directory, Effort effort);
+  void probe(const vmm::StartingShims& running);
+  vmm::FoundShim find(Entry& entry, const vmm::StartingShims& running) const;
+  void search();
+  void schedule(Entry& entry) const;
+  void await_next();
 
-  boost::asio::io_context& io_;
   const base::Clock& clock_;
   std::filesystem::path tasks_;
-  Probe probe_;
+  Hooks hooks_;
   watch::Inotify inotify_;
   bool started_ = false;
   /// By directory; nothing where no more is to be done.
-  std::map<std::filesystem::path, std::unique_ptr<Entry>> bundles_;
+  std::map<std::filesystem::path, std::optional<Entry>> bundles_;
+  base::Clock::Time resting_until_;
+  rpc::Timer next_;
 };
 
 }  // namespace ka::kata

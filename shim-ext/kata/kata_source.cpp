@@ -65,6 +65,15 @@ std::chrono::nanoseconds age_of(std::uint64_t start_time, const base::Clock& clo
          std::chrono::nanoseconds(start % ticks * kNanoseconds / ticks);
 }
 
+ledger::Event starting(const Bundle& bundle, const policy::ProcessId& shim) {
+  ledger::PodSeen pod;
+  pod.id = bundle.id;
+  pod.pod_uid = base::printable(bundle.pod_uid);
+  pod.pod_name = base::printable(bundle.pod_name);
+  pod.vmm = shim;
+  return {ledger::Source::kBundle, std::move(pod)};
+}
+
 }  // namespace
 
 KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, source::Node& node,
@@ -86,8 +95,12 @@ KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, so
               .vmm_of_shim = [this](const auto& shim) { return vmm::vmm_of_shim(roots_, shim); }},
              log),
       bundles_(io, clock, folders.tasks,
-               [this](const auto& bundle, auto effort) { return observe_bundle(bundle, effort); }) {
-}
+               {.shim_in_bundle =
+                    [this](const Bundle& bundle) {
+                      return vmm::shim_in_bundle(roots_, bundle.directory, bundle.id);
+                    },
+                .starting_shims = [this] { return vmm::starting_shims(roots_); },
+                .handle = [this](const auto& found) { return observe_bundles(found); }}) {}
 
 void KataSource::refresh() {
   bundles_.refresh();
@@ -131,43 +144,55 @@ void KataSource::report(const Events& events) {
   show_extent();
 }
 
-/// True: done.
-bool KataSource::observe_bundle(const Bundle& bundle, BundleWatch::Effort effort) {
-  if (!base::is_id(bundle.id)) return true;
-  vmm::FoundShim shim = vmm::shim_in_bundle(roots_, bundle.directory, bundle.id);
-  if (shim.kind == vmm::ShimKind::kNone && effort == BundleWatch::Effort::kNode) {
-    shim = vmm::shim_by_command(roots_, bundle.id);
+/// The result: those that are done.
+std::set<std::filesystem::path> KataSource::observe_bundles(
+    const std::vector<BundleWatch::Found>& found) {
+  std::set<std::filesystem::path> done;
+  std::vector<BundleWatch::Found> starting;
+  for (const BundleWatch::Found& one : found) {
+    if (needs_no_shim(one)) {
+      done.insert(one.bundle.directory);
+    } else {
+      starting.push_back(one);
+    }
   }
-  if (shim.kind != vmm::ShimKind::kKata) return shim.kind == vmm::ShimKind::kOther;
-  return vmm::vmm_of_shim(roots_, shim.id) || narrow_starting(bundle, shim);
+  narrow_starting(starting);
+  for (const BundleWatch::Found& one : starting) {
+    if (is_handled(one)) done.insert(one.bundle.directory);
+  }
+  return done;
 }
 
-/// The shim is treated as its VMM, which inherits its mask. False: a process that is
-/// still executing its program was not trusted, or not narrowed, and must be checked again.
-bool KataSource::narrow_starting(const Bundle& bundle, const vmm::FoundShim& shim) {
-  const ledger::PodRecord* known = node_.ledger().find(bundle.id);
-  if (known == nullptr || !known->vmm) {
-    report_starting(bundle, shim);
-  } else if (known->vmm == shim.id) {
-    node_.observe(bundle.id);
-  } else {
-    return true;
+/// There is a VMM, or something else stands for it.
+bool KataSource::needs_no_shim(const BundleWatch::Found& found) const {
+  if (vmm::vmm_of_shim(roots_, found.shim)) return true;
+  const ledger::PodRecord* known = node_.ledger().find(found.bundle.id);
+  return known != nullptr && known->vmm && known->vmm != found.shim;
+}
+
+/// Each shim is treated as its VMM, which inherits its mask.
+void KataSource::narrow_starting(const std::vector<BundleWatch::Found>& found) {
+  Events news;
+  for (const auto& [bundle, shim] : found) {
+    const ledger::PodRecord* known = node_.ledger().find(bundle.id);
+    if (known == nullptr || !known->vmm) {
+      news.push_back(starting(bundle, shim));
+    } else {
+      node_.observe(bundle.id);
+    }
   }
-  const auto sandbox = node_.sandbox(bundle.id);
+  if (!news.empty()) report(news);
+}
+
+/// False: a process that is still executing its program was not trusted, or not narrowed, and must
+/// be checked again.
+bool KataSource::is_handled(const BundleWatch::Found& found) const {
+  const auto sandbox = node_.sandbox(found.bundle.id);
   if (!sandbox) return false;
-  const bool is_placed = sandbox->placed && !sandbox->observed && !sandbox->released;
-  const bool is_left_alone = sandbox->observed || sandbox->released;
-  if (is_placed) node_.count_narrowed_shim(bundle.id, age_of(shim.id.start_time, clock_));
-  return is_placed || is_left_alone;
-}
-
-void KataSource::report_starting(const Bundle& bundle, const vmm::FoundShim& shim) {
-  ledger::PodSeen pod;
-  pod.id = bundle.id;
-  pod.pod_uid = base::printable(bundle.pod_uid);
-  pod.pod_name = base::printable(bundle.pod_name);
-  pod.vmm = shim.id;
-  report({{ledger::Source::kBundle, std::move(pod)}});
+  if (sandbox->observed || sandbox->released) return true;
+  if (!sandbox->placed) return false;
+  node_.count_narrowed_shim(found.bundle.id, age_of(found.shim.start_time, clock_));
+  return true;
 }
 
 /// Nothing where a VMM is known: it may be that only its kinship with the shim cannot be seen.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,9 +37,10 @@ class KataSource final : public source::Source {
   void notify(source::Notice notice) override;
 
  private:
-  bool observe_bundle(const Bundle& bundle, BundleWatch::Effort effort);
-  bool narrow_starting(const Bundle& bundle, const vmm::FoundShim& shim);
-  void report_starting(const Bundle& bundle, const vmm::FoundShim& shim);
+  std::set<std::filesystem::path> observe_bundles(const std::vector<BundleWatch::Found>& found);
+  bool needs_no_shim(const BundleWatch::Found& found) const;
+  void narrow_starting(const std::vector<BundleWatch::Found>& found);
+  bool is_handled(const BundleWatch::Found& found) const;
   void narrow_shim(const policy::ledger::Event& event);
   void report(const std::vector<policy::ledger::Event>& events);
   void set_paused(bool paused);

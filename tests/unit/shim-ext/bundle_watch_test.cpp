@@ -22,15 +22,41 @@ std::string config(const std::string& type) {
          R"("io.kubernetes.cri.sandbox-namespace":"shop"}})";
 }
 
+const vmm::FoundShim kShim{vmm::ShimKind::kKata, {10, 1}};
+
 struct Scene {
   Scene()
-      : watch(io, clock, dir.path() / "tasks", [this](const kata::Bundle& bundle, auto effort) {
-          const bool whole_node = effort == BundleWatch::Effort::kNode;
-          const std::string pod = bundle.pod_uid.empty() ? "" : ' ' + bundle.pod_name;
-          if (whole_node) ++walks;
-          if (!whole_node) lines.push_back(bundle.id + pod);
-          return found.contains(bundle.id);
-        }) {}
+      : watch(io, clock, dir.path() / "tasks",
+              {.shim_in_bundle = [this](const kata::Bundle& bundle) { return in_bundle(bundle); },
+               .starting_shims =
+                   [this] {
+                     ++walks;
+                     clock.advance(walk_time);
+                     return running;
+                   },
+               .handle = [this](const auto& all) { return handle(all); }}) {}
+
+  vmm::FoundShim in_bundle(const kata::Bundle& bundle) {
+    lines.push_back(bundle.id + (bundle.pod_uid.empty() ? "" : ' ' + bundle.pod_name));
+    return found.contains(bundle.id) ? kShim : vmm::FoundShim{};
+  }
+
+  std::set<std::filesystem::path> handle(const std::vector<BundleWatch::Found>& all) {
+    ++handled;
+    std::set<std::filesystem::path> done;
+    for (const auto& one : all) {
+      if (!refused.contains(one.bundle.id)) done.insert(one.bundle.directory);
+    }
+    return done;
+  }
+
+  void make_bundles(int number) const {
+    for (int i = 0; i < number; ++i) {
+      dir.write("tasks/k8s.io/s" + std::to_string(i) + "/config.json", config("sandbox"));
+    }
+  }
+
+  void run_for(std::chrono::milliseconds time) { tests::run_for(io, clock, time); }
 
   Lines drain() {
     tests::run_for(io, clock, std::chrono::milliseconds(150));
@@ -40,8 +66,12 @@ struct Scene {
   tests::TempDir dir;
   boost::asio::io_context io;
   tests::TestClock clock;
-  std::set<std::string> found;  ///< ids of sandboxes whose shim is known
-  int walks = 0;                ///< over the processes of the node
+  std::set<std::string> found;    ///< ids of sandboxes whose shim left its pid
+  std::set<std::string> refused;  ///< of those whose shim cannot be handled yet
+  vmm::StartingShims running;
+  int walks = 0;  ///< over the processes of the node
+  std::chrono::milliseconds walk_time{0};
+  int handled = 0;
   Lines lines;
   BundleWatch watch;
 };
@@ -104,4 +134,58 @@ TEST_CASE("a sandbox recreated under the same name is examined again") {
   CHECK(scene.drain().empty());
   scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
   CHECK_FALSE(scene.drain().empty());
+}
+
+TEST_CASE("one walk over the processes is for all bundles that wait") {
+  Scene scene;
+  scene.watch.refresh();
+  scene.make_bundles(50);
+  scene.run_for(std::chrono::milliseconds(140));
+  CHECK(scene.walks == 3);
+  for (int i = 0; i < 50; ++i) scene.running["s" + std::to_string(i)] = kShim;
+  scene.refused = {"s7"};
+  scene.run_for(std::chrono::milliseconds(300));
+  CHECK(scene.walks == 4);
+  CHECK(scene.handled == 1);
+  scene.lines.clear();
+  scene.watch.refresh();
+  CHECK(scene.lines == Lines{"s7 shop/cart"});
+  scene.run_for(std::chrono::seconds(3));
+  CHECK(scene.walks == static_cast<int>(BundleWatch::kSearches.size()));
+}
+
+TEST_CASE("however many bundles appear, most of the time is not for walks") {
+  Scene scene;
+  scene.walk_time = std::chrono::milliseconds(20);
+  scene.watch.refresh();
+  std::filesystem::create_directories(scene.dir.path() / "tasks/k8s.io");
+  const auto begun = scene.clock.now();
+  for (int i = 0; i < 200; ++i) {
+    scene.dir.write("tasks/k8s.io/s" + std::to_string(i) + "/config.json", config("sandbox"));
+    scene.run_for(std::chrono::milliseconds(5));
+  }
+  const auto passed = scene.clock.now() - begun;
+  CHECK(scene.walks > 5);
+  CHECK(scene.walks * scene.walk_time * (1 + BundleWatch::kRest) <= passed + scene.walk_time * 5);
+}
+
+TEST_CASE("a walk for a new bundle does not concern those that were there at the start") {
+  Scene scene;
+  scene.dir.write("tasks/k8s.io/old/config.json", config("sandbox"));
+  scene.watch.refresh();
+  scene.running["old"] = kShim;
+  scene.make_bundles(1);
+  scene.run_for(std::chrono::seconds(3));
+  CHECK(scene.walks == static_cast<int>(BundleWatch::kSearches.size()));
+  CHECK(scene.handled == 0);
+}
+
+TEST_CASE("the bundle of another runtime's shim is examined no more") {
+  Scene scene;
+  scene.watch.refresh();
+  scene.make_bundles(1);
+  scene.running["s0"] = {vmm::ShimKind::kOther, {}};
+  scene.run_for(std::chrono::seconds(3));
+  CHECK(scene.walks == 1);
+  CHECK(scene.handled == 0);
 }

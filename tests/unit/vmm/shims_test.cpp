@@ -86,3 +86,23 @@ TEST_CASE("a shim without a VM yet is observed as a shim") {
   REQUIRE(found->threads.size() == 2);
   for (const auto& thread : found->threads) CHECK(thread.role == policy::Role::kShim);
 }
+
+TEST_CASE("shims that start are found by one walk, each by its sandbox") {
+  const FakeNode node;
+  const tests::TempDir run;
+  shim(node, 10, kKata, {"-id", "s1"});
+  shim(node, 11, kKata, {"-id", "s2", "start"});
+  shim(node, 12, "/usr/bin/containerd-shim-runc-v2", {"-id", "r1", "start"});
+  shim(node, 13, "/usr/bin/containerd-shim-kata-affinity-v2", {"-id", "s3"});
+  shim(node, 14, kKata, {"-id"});
+  node.process(15, 1, "sh", "/bin/sh");
+  node.arguments(15, {"/bin/sh", "-id", "s4"});
+  const auto found = vmm::starting_shims(roots_of(node));
+  REQUIRE(found.size() == 2);
+  CHECK(found.at("s1").kind == vmm::ShimKind::kKata);
+  CHECK(found.at("s1").id == process_id(10));
+  CHECK(found.at("r1").kind == vmm::ShimKind::kOther);
+  run.write("s1/shim.pid", "10");
+  CHECK(vmm::shim_in_bundle(roots_of(node), run.path() / "s1", "s1").id == process_id(10));
+  CHECK(vmm::shim_in_bundle(roots_of(node), run.path() / "s1", "s2").kind == vmm::ShimKind::kNone);
+}
