@@ -43,13 +43,13 @@ Result<void> write_all(int fd, std::string_view text, const std::string& name) {
 }
 
 /// A temporary file that disappears unless it was renamed. Its name is fixed: a file has one
-/// writer, and what a crash left behind is overwritten. It is hidden from programs that read all
-/// files of the directory (kubelet's manifests, NFD's features).
+/// writer, and what a crash left behind is overwritten; a FIFO of others there is an error. It is
+/// hidden from programs that read all files of the directory (kubelet's manifests, NFD's features).
 class Temporary {
  public:
   Temporary(const std::filesystem::path& target, mode_t mode)
       : path_(hidden(target).native() + ".new"),
-        fd_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode)) {
+        fd_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, mode)) {
     if (fd_) ::fchmod(fd_.get(), mode);  // whatever the umask
   }
   Temporary(const Temporary&) = delete;

@@ -17,7 +17,8 @@
 
 namespace ka::base {
 
-/// Reads a whole file of at most `limit` bytes; a longer one is kInvalid.
+/// Reads a whole file of at most `limit` bytes; a longer one is kInvalid. For files of the kernel,
+/// and for what a user names, which may be a pipe.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 1 << 20);
 
 /// Like read_file() for a file that other programs may replace: kInvalid for anything but a regular

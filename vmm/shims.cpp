@@ -56,7 +56,8 @@ std::optional<policy::ProcessId> shim_by_bundle(const Roots& roots,
                                                 const std::string& sandbox) {
   for (const std::string& space :
        base::list_directory(tasks).value_or(std::vector<std::string>{})) {
-    const auto text = base::read_file(tasks / space / sandbox / "shim.pid");
+    const auto text =
+        base::read_regular_file(tasks / space / sandbox / "shim.pid", kLargestPidFile);
     const int pid = text ? std::atoi(text->c_str()) : 0;
     const auto shim = pid > 0 ? shim_at(roots, pid) : std::nullopt;
     if (shim && shim->sandbox == sandbox) return shim->id;

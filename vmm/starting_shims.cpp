@@ -48,7 +48,7 @@ Candidate examine_shim(const Roots& roots, int pid) {
 
 FoundShim shim_in_bundle(const Roots& roots, const std::filesystem::path& bundle,
                          const std::string& sandbox) {
-  const auto text = base::read_file(bundle / "shim.pid", 64);
+  const auto text = base::read_regular_file(bundle / "shim.pid", kLargestPidFile);
   const auto pid = base::parse_number(text.value_or(""));
   if (!pid || *pid <= 0) return {};
   const Candidate found = examine_shim(roots, static_cast<int>(*pid));

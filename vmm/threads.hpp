@@ -52,6 +52,9 @@ base::Result<std::vector<std::string>> arguments_of(const Roots& roots,
 /// kConflict when there are several.
 base::Result<policy::ProcessId> find_domain(const Roots& roots, std::string_view uuid);
 
+/// Bytes of a shim's `shim.pid`.
+inline constexpr std::size_t kLargestPidFile = 64;
+
 /// The shim of a sandbox by the file `shim.pid` that it has in containerd's directory for it
 /// (TASKS/NAMESPACE/SANDBOX): a few reads.
 std::optional<policy::ProcessId> shim_by_bundle(const Roots& roots,

@@ -23,7 +23,7 @@ bool may_be_in_token(char letter) {
 
 base::Result<std::string> Account::token() const {
   const std::filesystem::path file = directory_ / "token";
-  auto text = base::read_file(file, kMaxToken);
+  auto text = base::read_regular_file(file, kMaxToken);
   if (!text) return text;
   text = base::without_newline(*std::move(text));
   if (!text->empty() && std::ranges::all_of(*text, may_be_in_token)) return text;

@@ -13,7 +13,7 @@ constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // cpuinfo has some 1
 }  // namespace
 
 std::optional<std::string> read_text(const std::filesystem::path& path) {
-  auto text = base::read_file(path, kMostBytes);
+  auto text = base::read_regular_file(path, kMostBytes);
   if (!text) return std::nullopt;
   if (text->ends_with('\n')) text->pop_back();
   return std::move(*text);

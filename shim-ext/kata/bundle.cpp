@@ -12,9 +12,6 @@ namespace {
 
 namespace json = boost::json;
 
-// Of a pod with a thousand mounts; containerd's own are a few tens of kilobytes.
-constexpr std::size_t kLargest = std::size_t{4} << 20;
-
 void read_annotations(const json::value& annotations, Bundle& bundle) {
   const auto text = [&](std::string_view key) {
     return base::text_in(base::member(annotations, key));
@@ -30,7 +27,7 @@ void read_annotations(const json::value& annotations, Bundle& bundle) {
 
 base::Result<void> read_bundle(Bundle& bundle) {
   const auto file = bundle.directory / "config.json";
-  const auto content = base::read_file(file, kLargest);
+  const auto content = base::read_regular_file(file, kLargestSpec);
   if (!content) return unexpected(content.error());
   const auto document = base::parse_json(*content, file.string());
   if (!document) return unexpected(document.error());

@@ -2,12 +2,16 @@
 // A containerd task's directory (bundle), and its pod.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
 #include "base/result.hpp"
 
 namespace ka::kata {
+
+/// Of config.json: a pod with a thousand mounts; containerd's own are a few tens of kilobytes.
+inline constexpr std::size_t kLargestSpec = std::size_t{4} << 20;
 
 struct Bundle {
   std::filesystem::path directory;
@@ -18,7 +22,7 @@ struct Bundle {
 };
 
 /// Reads config.json (OCI) for the annotations of containerd's CRI (pkg/cri/annotations). An error
-/// where it is not there yet, or not all of it: nothing is changed.
+/// where it is not there yet, or not all of it, or is no regular file: nothing is changed.
 base::Result<void> read_bundle(Bundle& bundle);
 
 }  // namespace ka::kata

@@ -91,7 +91,7 @@ void examine_claims(const fs::path& root, Symptoms& symptoms) {
 /// Its [scheduler] leaves VMs alone: tuned matches the names of processes with ps_blacklist.
 bool spares_vms(const fs::path& root, const std::string& profile) {
   for (const char* place : {"etc/tuned", "usr/lib/tuned", "usr/lib/tuned/profiles"}) {
-    const auto text = base::read_file(root / place / profile / "tuned.conf");
+    const auto text = base::read_regular_file(root / place / profile / "tuned.conf");
     if (!text) continue;
     return std::ranges::any_of(base::split(*text, '\n'), [](std::string_view line) {
       const auto names = [line](std::string_view part) {

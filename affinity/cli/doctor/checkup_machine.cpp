@@ -111,7 +111,8 @@ std::optional<policy::CpuSet> banned_cpus(const std::string& settings) {
 /// bans: the CPUs of quiet pods.
 void examine_irqbalance(const fs::path& root, bool are_pods_quiet, Symptoms& symptoms) {
   if (!runs(root, host::kIrqbalance)) return;
-  const auto banned = banned_cpus(base::read_file(root / "etc/default/irqbalance").value_or(""));
+  const auto banned =
+      banned_cpus(base::read_regular_file(root / "etc/default/irqbalance").value_or(""));
   const auto isolated =
       policy::parse_list<policy::CpuTag>(first_line_of(root / "sys/devices/system/cpu/isolated"))
           .value_or(policy::CpuSet{});

@@ -48,7 +48,7 @@ Symptom examine_nri_socket(const fs::path& root) {
   if (is_listened_to(root).value_or(true)) {
     return {"nri", Level::kGood, "NRI is enabled at /var/run/nri/nri.sock", {}};
   }
-  const auto text = base::read_file(root / "etc/containerd/config.toml");
+  const auto text = base::read_regular_file(root / "etc/containerd/config.toml");
   const auto entries = config::parse_whole(text.value_or(""), "config.toml");
   const bool disabled =
       entries && flag_at(*entries, {"plugins", "io.containerd.nri.v1.nri", "disable"}) == true;
@@ -110,7 +110,7 @@ Symptom examine_runtime(const fs::path& root) {
   if (has_nri_socket(root)) return examine_nri_socket(root);
   if (auto symptom = examine_without_nri(root)) return *std::move(symptom);
   const fs::path file = root / "etc/containerd/config.toml";
-  const auto text = base::read_file(file);
+  const auto text = base::read_regular_file(file);
   if (!text && is_there(root / "etc/crio")) return without_crio_nri();
   if (!text) {
     return {"nri", Level::kBad,

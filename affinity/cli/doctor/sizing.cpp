@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 constexpr Version kWithoutQuota{1, 33};  // kubelet
 
 bool is_gate_off(const fs::path& root) {
-  const std::string config = base::read_file(root / "var/lib/kubelet/config.yaml").value_or("");
+  const std::string config =
+      base::read_regular_file(root / "var/lib/kubelet/config.yaml").value_or("");
   return config.find("DisableCPUQuotaWithExclusiveCPUs: false") != std::string::npos;
 }
 

@@ -67,7 +67,7 @@ Result<image::KataSettings> read_kata(const std::string& file) {
 }
 
 Result<void> write_drop_in(const fs::path& file, const std::string& text) {
-  const auto present = base::read_file(file);
+  const auto present = base::read_regular_file(file);
   if (present && !image::is_drop_in(*present)) {
     return base::fail(ErrorCode::kConflict,
                       file.native() + " exists and was not written by guest-image");

@@ -75,7 +75,7 @@ std::optional<Version> major_and_minor(const std::string& text) {
 }  // namespace
 
 std::string first_line_of(const fs::path& file) {
-  const std::string text = base::read_file(file).value_or("");
+  const std::string text = base::read_regular_file(file).value_or("");
   return text.substr(0, text.find('\n'));
 }
 
@@ -93,7 +93,7 @@ bool has_nri_socket(const fs::path& root) {
 std::optional<Version> package_version(const fs::path& root, std::string_view package) {
   constexpr std::size_t kLargest = std::size_t{64} << 20;
   const std::string status =
-      '\n' + base::read_file(root / "var/lib/dpkg/status", kLargest).value_or("");
+      '\n' + base::read_regular_file(root / "var/lib/dpkg/status", kLargest).value_or("");
   const std::size_t begin = status.find("\nPackage: " + std::string(package) + '\n');
   if (begin == std::string::npos) return std::nullopt;
   const std::string paragraph = status.substr(begin, status.find("\n\n", begin) - begin);

@@ -34,7 +34,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::string line_in(const fs::path& file) { return first_line(base::read_file(file).value_or("")); }
+std::string line_in(const fs::path& file) {
+  return first_line(base::read_regular_file(file).value_or(""));
+}
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -64,7 +66,7 @@ std::vector<std::string> handler_names(const fs::path& root) {
 /// The value of a variable of /etc/os-release.
 std::string distribution(const fs::path& root) {
   constexpr std::string_view kKey = "PRETTY_NAME=";
-  for (std::string line : lines_of(base::read_file(root / "etc/os-release").value_or(""))) {
+  for (std::string line : lines_of(base::read_regular_file(root / "etc/os-release").value_or(""))) {
     if (!line.starts_with(kKey)) continue;
     line.erase(0, kKey.size());
     std::erase(line, '"');

@@ -60,9 +60,9 @@ bool is_momentary(const Words& words) {
 /// The program of a task's shim. containerd 2 writes it for the sandbox alone, earlier ones for
 /// each of its containers too.
 Result<std::string> shim_of(const fs::path& directory, const std::string& sandbox) {
-  auto shim = base::read_file(directory / "shim-binary-path");
+  auto shim = base::read_regular_file(directory / "shim-binary-path");
   if (shim || !is_gone(shim) || !base::is_id(sandbox)) return shim;
-  return base::read_file(directory.parent_path() / sandbox / "shim-binary-path");
+  return base::read_regular_file(directory.parent_path() / sandbox / "shim-binary-path");
 }
 
 void name_vcpu(const std::map<int, std::uint64_t>& vcpus, ThreadSeen& thread) {
@@ -96,7 +96,7 @@ Reader::Reader(fs::path root, ReadMask read_mask)
     : root_(std::move(root)), read_mask_(std::move(read_mask)), procfs_(root_ / "proc") {}
 
 Result<Reader::Task> Reader::read_task(const fs::path& directory) const {
-  const auto text = base::read_file(directory / "config.json", kMaxSpec);
+  const auto text = base::read_regular_file(directory / "config.json", kMaxSpec);
   if (!text) return unexpected(text.error());
   const auto spec = base::parse_json(*text, "config.json");
   if (!spec) return unexpected(spec.error());

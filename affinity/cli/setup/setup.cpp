@@ -36,7 +36,7 @@ bool is_ours(const std::string& text) { return text.starts_with(kMark); }
 
 /// The content of `file`, empty where it does not exist.
 Result<std::string> read_present(const fs::path& file) {
-  auto text = base::read_file(file);
+  auto text = base::read_regular_file(file);
   if (is_gone(text)) return std::string();
   return text;
 }
@@ -208,7 +208,7 @@ Result<void> add_drop_ins(const ProfileSettings& settings, const std::string& re
 Result<std::string> settings_text(const fs::path& file) {
   const auto config = config::load_config(file);
   if (!config) return unexpected(config.error());
-  auto text = base::read_file(file);
+  auto text = base::read_regular_file(file);
   if (!text) return unexpected(text.error());
   if (text->find_first_not_of(" \t\r\n") == std::string::npos) return std::string();
   if (!config->has_table) {

@@ -165,9 +165,22 @@ TEST_CASE("files that are not regular files block nothing") {
   const auto fifo = scene.path("fifo");
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   scene.configure("kubelet_state = \"" + fifo.string() + "\"\n");
+  const auto make_tasks = [&](const std::string& suffix) {
+    for (const char* name : {"config.json", "shim.pid"}) {
+      const auto task = scene.path("containerd/io.containerd.runtime.v2.task/k8s.io") /
+                        (std::string(name) + suffix);
+      std::filesystem::create_directories(task);
+      REQUIRE(::mkfifo((task / name).c_str(), 0600) == 0);
+    }
+  };
+  make_tasks("-before");
   scene.start();
   CHECK(scene.ctl({"status"}).exit == 0);
+  make_tasks("-after");
+  CHECK_FALSE(eventually([&] { return scene.ctl({"status"}).exit != 0; }, Seconds(1)));
   CHECK(contains(scene.log(), "is not a regular file"));
+  scene.daemon().send(SIGTERM);
+  CHECK(scene.daemon().wait() == 0);
   auto command = scene.command();
   *(std::ranges::find(command, "--config") + 1) = fifo.string();
   command.emplace_back("--check-config");

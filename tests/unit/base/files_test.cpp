@@ -65,6 +65,12 @@ TEST_CASE("errno classes decide what follows a failure") {
   CHECK(classify_errno(EDOM) == ErrorCode::kInternal);
 }
 
+TEST_CASE("a FIFO in the place of a temporary file does not block its writer") {
+  const ka::tests::TempDir dir;
+  REQUIRE(::mkfifo((dir.path() / ".file.new").c_str(), 0600) == 0);
+  CHECK_FALSE(write_atomically(dir.path() / "file", "text"));
+}
+
 TEST_CASE("other programs' files are read only if they are regular files") {
   const ka::tests::TempDir dir;
   const auto fifo = dir.path() / "fifo";

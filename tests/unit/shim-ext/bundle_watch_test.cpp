@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/kata/bundle_watch.hpp"
 
+#include <sys/stat.h>
+
 #include <boost/asio/io_context.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "shim-ext/kata/bundle.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
@@ -122,6 +125,25 @@ TEST_CASE("existing bundles are examined by their content") {
   scene.watch.refresh();
   CHECK(scene.drain() == Lines{"s1 shop/cart"});
   CHECK(scene.walks == 0);
+}
+
+TEST_CASE("config.json is a regular file of 4 MiB at most, and others block nothing") {
+  const tests::TempDir dir;
+  const auto pod_of = [&](std::size_t size) {
+    std::string text = config("sandbox");
+    text.insert(1, size - text.size(), ' ');
+    dir.write("s1/config.json", text);
+    kata::Bundle bundle{.directory = dir.path() / "s1", .id = "s1"};
+    const auto read = kata::read_bundle(bundle);
+    return read ? bundle.pod_name : read.error().message;
+  };
+  const std::string file = (dir.path() / "s1/config.json").string();
+  CHECK(pod_of(kata::kLargestSpec) == "shop/cart");
+  CHECK(pod_of(kata::kLargestSpec + 1) == file + ": larger than 4194304 bytes");
+  std::filesystem::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  kata::Bundle bundle{.directory = dir.path() / "s1", .id = "s1"};
+  CHECK(kata::read_bundle(bundle).error().message == file + ": is not a regular file");
 }
 
 TEST_CASE("a sandbox recreated under the same name is examined again") {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
 #include "tests/catch.hpp"
 #include "tests/discovery.hpp"
 #include "tests/unit/vmm/fixture.hpp"
@@ -45,6 +47,27 @@ TEST_CASE("a shim is found by its pid file, if the pid is still its own") {
   CHECK_FALSE(find("other"));
   run.write("tasks/k8s.io/s1/shim.pid", "");
   CHECK_FALSE(find("s1"));
+}
+
+TEST_CASE("a shim's pid file is a regular file of 64 bytes at most, and others block nothing") {
+  const FakeNode node;
+  const tests::TempDir run;
+  shim(node, 10, kKata, {"-id", "s1"});
+  const auto is_found = [&] {
+    const auto tasks = run.path() / "tasks";
+    const bool found = vmm::shim_by_bundle(roots_of(node), tasks, "s1") == process_id(10);
+    const auto starting = vmm::shim_in_bundle(roots_of(node), tasks / "k8s.io/s1", "s1");
+    CHECK((starting.kind == vmm::ShimKind::kKata) == found);
+    return found;
+  };
+  run.write("tasks/k8s.io/s1/shim.pid", std::string(62, '0') + "10");
+  CHECK(is_found());
+  run.write("tasks/k8s.io/s1/shim.pid", std::string(63, '0') + "10");
+  CHECK_FALSE(is_found());
+  const auto file = run.path() / "tasks/k8s.io/s1/shim.pid";
+  std::filesystem::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  CHECK_FALSE(is_found());
 }
 
 TEST_CASE("processes without a Kata sandbox are not its shims") {
