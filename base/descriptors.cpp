@@ -64,6 +64,10 @@ Fd open_file_at(int directory, const char* name, int flags) {
   return open_with_reserve([&] { return ::openat(directory, name, flags | O_CLOEXEC); });
 }
 
+Fd duplicate(int fd) {
+  return open_with_reserve([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); });
+}
+
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

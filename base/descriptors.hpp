@@ -39,6 +39,10 @@ Fd open_file(const std::filesystem::path& path, int flags, mode_t mode = 0);
 /// The same below an open directory (openat(2)).
 Fd open_file_at(int directory, const char* name, int flags);
 
+/// Another descriptor of what `fd` is, close-on-exec (F_DUPFD_CLOEXEC), with the help of the
+/// reserve. On failure errno is set.
+Fd duplicate(int fd);
+
 /// Lets the process open as many files as it may (RLIMIT_NOFILE).
 void raise_descriptor_limit();
 

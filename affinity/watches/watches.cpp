@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/watches/watches.hpp"
 
-#include <fcntl.h>
-
 #include <array>
 #include <boost/asio/post.hpp>
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/line/line.hpp"
+#include "base/descriptors.hpp"
 #include "base/pidfd.hpp"
 #include "vmm/monitors/table.hpp"
 #include "vmm/threads.hpp"
@@ -53,15 +52,21 @@ Watches::Watches(boost::asio::io_context& io, line::Line& line, board::Board& bo
       cgroups_readable_(io),
       subscription_(board.feed().subscribe(
           [this](const board::Notification& notification) { handle(notification); })) {
-  auto watch = host::CpusetWatch::open();
-  if (!watch) {
+  if (const auto opened = open_cgroups(); !opened) {
     log_.warning("cannot watch cgroups; only the drift check reads them",
-                 {{"reason", watch.error().message}});
-    return;
+                 {{"reason", opened.error().message}});
   }
+}
+
+base::Result<void> Watches::open_cgroups() {
+  auto watch = host::CpusetWatch::open();
+  if (!watch) return unexpected(watch.error());
+  base::Fd readable = base::duplicate(watch->fd());
+  if (!readable) return base::fail_errno(errno, "inotify");
   cgroups_.emplace(std::move(*watch));
-  cgroups_readable_.assign(::fcntl(cgroups_->fd(), F_DUPFD_CLOEXEC, 0));
+  cgroups_readable_.assign(readable.release());
   wait_for_cgroups();
+  return {};
 }
 
 /// Called from within the line: what follows from it is done later.

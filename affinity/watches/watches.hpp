@@ -78,6 +78,7 @@ class Watches {
   static void search_monitor(Watch& watch);
   vmm::MonitorHandlers monitor_handlers(const std::string& id);
   void monitor_failed(const std::string& id, const base::Error& error);
+  base::Result<void> open_cgroups();
   void watch_cgroups_soon();
   void watch_cgroups();
   void wait_for_cgroups();

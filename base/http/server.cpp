@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/server.hpp"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -16,12 +15,15 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <deque>
 #include <list>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "base/descriptors.hpp"
 #include "base/http/feed.hpp"
 #include "base/rpc/timer.hpp"
 
@@ -280,13 +282,20 @@ Protocol protocol_of(int fd) {
   return {family, 0};
 }
 
+/// A descriptor of our own, which the acceptor closes.
+int own(int listener) {
+  base::Fd fd = base::duplicate(listener);
+  if (!fd) throw std::system_error(errno, std::generic_category(), "cannot serve a socket");
+  return fd.release();
+}
+
 }  // namespace
 
 class Server::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& io, const base::Clock& clock, int listener, Handler handler,
        OnTrouble on_trouble, const Limits& limits)
-      : acceptor_(io, protocol_of(listener), ::fcntl(listener, F_DUPFD_CLOEXEC, 0)),
+      : acceptor_(io, protocol_of(listener), own(listener)),
         pause_(io, clock),
         shared_(std::make_shared<Shared>(
             Shared{io, clock, std::move(handler), std::move(on_trouble), limits, {}, {}, 0})) {}

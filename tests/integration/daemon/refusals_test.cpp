@@ -250,12 +250,15 @@ TEST_CASE("a reader of the log that stops, or is gone, does not stop the daemon"
 TEST_CASE("a daemon that cannot start for lack of descriptors prints one line") {
   // A sanitizer needs descriptors itself to judge a pointer.
   if (KA_TEST_SANITIZED) return;
-  DaemonScene scene;
-  std::vector<std::string> command{"prlimit", "--nofile=9:9"};
-  for (std::string& word : scene.command()) command.push_back(std::move(word));
-  const auto ended = tests::run(command, scene.path("out"));
-  CHECK(ended.exit == 1);
-  CHECK(contains(ended.out, "kata-affinityd: "));
+  for (const char* limit : {"--nofile=9:9", "--nofile=12:12", "--nofile=14:14"}) {
+    DaemonScene scene;
+    std::vector<std::string> command{"prlimit", limit};
+    for (std::string& word : scene.command()) command.push_back(std::move(word));
+    const auto ended = tests::run(command, scene.path("out"));
+    CHECK(ended.exit == 1);
+    CHECK(contains(ended.out, "kata-affinityd: "));
+    CHECK(ended.out.ends_with("Too many open files\n"));
+  }
 }
 
 TEST_CASE("the daemon's directories are private, whatever its umask") {

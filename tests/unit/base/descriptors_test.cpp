@@ -73,6 +73,20 @@ TEST_CASE("a regular file can be read when all other descriptors are taken") {
   CHECK(ka::base::read_regular_file(dir.path() / "state") == "kept");
 }
 
+TEST_CASE("a descriptor is duplicated when all other descriptors are taken") {
+  const FewDescriptors few;
+  const Fd file(::open("/dev/null", O_RDONLY));
+  const DescriptorReserve reserve;
+  const std::vector<Fd> clients = open_all();
+  std::vector<Fd> copies;
+  for (std::size_t i = 0; i < DescriptorReserve::kSize; ++i) {
+    copies.push_back(ka::base::duplicate(file.get()));
+    CHECK(::fcntl(copies.back().get(), F_GETFD) == FD_CLOEXEC);
+  }
+  CHECK_FALSE(ka::base::duplicate(file.get()));
+  CHECK(errno == EMFILE);
+}
+
 TEST_CASE("a missing file uses no reserve descriptor") {
   const FewDescriptors few;
   const DescriptorReserve reserve;
