@@ -129,6 +129,9 @@ int status_of(ErrorCode code) {
     case ErrorCode::kConflict:
     case ErrorCode::kGone:
       return 409;
+    case ErrorCode::kPermission:
+      return 403;
+    case ErrorCode::kTransient:
     case ErrorCode::kUnavailable:
       return 503;
     default:

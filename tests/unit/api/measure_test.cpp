@@ -17,7 +17,7 @@ struct Measured : Api {
         [this](const std::string& sandbox, const guest::LatencyRequest& request, auto done) {
           CHECK(sandbox == "s1");
           requested = request;
-          if (!answers) return done(base::fail(base::ErrorCode::kUnavailable, "no agent"));
+          if (failure) return done(base::fail(*failure, "no agent"));
           guest::Latencies latencies{.realtime = true, .cpus = {}};
           for (const std::uint64_t id : request.hardware_ids) {
             guest::CpuLatency cpu{
@@ -36,7 +36,7 @@ struct Measured : Api {
     return response;
   }
 
-  bool answers = true;
+  std::optional<base::ErrorCode> failure;
   guest::LatencyRequest requested;
 };
 
@@ -76,8 +76,12 @@ TEST_CASE("what cannot be measured is refused, with the reason", "[api]") {
   CHECK(api.bad("POST", kTarget, R"({"seconds":51})") == "400 seconds: must be 1 to 50");
   CHECK(api.bad("POST", kTarget, R"({"interval_us":99})") ==
         "400 interval_us: must be 100 to 100000 microseconds");
-  api.answers = false;
-  CHECK(api.measure("").status == 503);
+  using enum base::ErrorCode;
+  for (const auto& [failure, status] : {std::pair(kUnavailable, 503), std::pair(kTransient, 503),
+                                        std::pair(kPermission, 403), std::pair(kInternal, 500)}) {
+    api.failure = failure;
+    CHECK(api.measure("").status == status);
+  }
 }
 
 TEST_CASE("clients that may only read cannot have guests measured", "[api]") {
