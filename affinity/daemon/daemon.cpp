@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "affinity/api/router.hpp"
@@ -125,6 +124,7 @@ class Daemon {
     router_.set_query([this](auto answered) { sources_->query_for_verify(std::move(answered)); });
     helper_.start();
     line_.adopt();
+    schedule_pin_end();
     prerequisites_.parts.done("state and first run");
     sources_->start();
     runs_ = board_.feed().subscribe(board::NotificationKind::kLineRun, [this](const auto&) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/line/requests.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -11,6 +13,7 @@
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/registry/admission.hpp"
+#include "affinity/registry/ended_pins.hpp"
 #include "policy/plan/overrides.hpp"
 #include "vmm/procfs/relatives.hpp"
 
@@ -109,14 +112,8 @@ void Requests::stamp(OverrideSet& event) const {
 
 Outcome Requests::end_pins() {
   std::vector<Event> ended;
-  const std::int64_t now = seconds_of(node_.clock.now().time_since_epoch());
   for (const auto& [id, pod] : node_.ledger().pods()) {
-    for (const policy::ledger::Pin& pin : pod.overrides) {
-      if (!pin.until || *pin.until > now) continue;
-      OverrideSet event{.sandbox = id, .value = pin};
-      event.value.cpus = {};
-      ended.push_back({policy::ledger::Source::kApi, std::move(event)});
-    }
+    std::ranges::move(registry::ended_pins(pod, node_.clock.now()), std::back_inserter(ended));
   }
   return ended.empty() ? Outcome{} : line_.handle(ended);
 }

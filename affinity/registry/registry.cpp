@@ -10,6 +10,7 @@
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/registry/admission.hpp"
+#include "affinity/registry/ended_pins.hpp"
 
 namespace ka::registry {
 namespace {
@@ -239,6 +240,13 @@ void Registry::retry(const std::function<void(const state::Saved&)>& adopt) {
 }
 
 bool Registry::restore(const state::Saved& saved) {
+  const bool is_its_vm = restore_pod(saved);
+  // Those that ended while no daemon ran are not put back.
+  for (const Event& ended : ended_pins(*ledger_.find(saved.pod.id), clock_.now())) fold(ended);
+  return is_its_vm;
+}
+
+bool Registry::restore_pod(const state::Saved& saved) {
   const std::string& id = saved.pod.id;
   const PodRecord* reported = ledger_.find(id);
   if (reported != nullptr && reported->vmm && reported->vmm != saved.pod.vmm) {

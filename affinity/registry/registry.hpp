@@ -76,7 +76,8 @@ class Registry {
   /// Reads the state files that were not read before, and hands each to `adopt`, the one that was
   /// written last first.
   void load(const std::function<void(const state::Saved&)>& adopt);
-  /// Records a pod as it was before a restart. What a source has reported meanwhile counts.
+  /// Records a pod as it was before a restart, without the pins that have ended since. What a
+  /// source has reported meanwhile counts.
   /// False: by that it is another VM, or its VM is another pod's, and it is recorded without one.
   /// Of two files with one VM the one that is restored first has it: see load().
   bool restore(const state::Saved& saved);
@@ -93,6 +94,7 @@ class Registry {
   void subscribe();
   bool is_admitted(const policy::ledger::Event& event) const;
   void refuse_vmm(const std::string& pod, const std::string& text, policy::ledger::Source source);
+  bool restore_pod(const state::Saved& saved);
   void restore_without_vmm(const policy::ledger::PodRecord& pod,
                            const policy::ledger::PodRecord& holder);
   void update_gate(const policy::ledger::Event& event);

@@ -184,3 +184,15 @@ TEST_CASE("unsaved state is reported in the response, in status and in metrics")
   CHECK(tests::eventually([&] { return std::filesystem::is_regular_file(file); }));
   CHECK(tests::eventually([&] { return scene.metric("kata_affinity_state_unsaved") == 0; }));
 }
+
+TEST_CASE("a pin that an earlier daemon set ends in time, whenever the drift check is") {
+  if (!Vm::possible()) return;
+  Scene scene("drift_check = 3600\n");
+  scene.start();
+  const std::string pin = "guest/pins/emulator", first = std::to_string(scene.first);
+  CHECK(contains(scene.put(pin, R"({"cpus":")" + first + R"(","for":5})"), "200 OK"));
+  CHECK(contains(scene.ctl({"status", "guest"}).out, "manual pin: emulator"));
+  scene.stop();
+  scene.start();
+  CHECK(eventually([&] { return !contains(scene.ctl({"status", "guest"}).out, "manual pin:"); }));
+}

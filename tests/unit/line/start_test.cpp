@@ -201,6 +201,36 @@ TEST_CASE("one VM in two state files is placed for one pod, for good") {
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
+TEST_CASE("a pin that ended while no daemon ran is not put back") {
+  Restart scene;
+  scene.line().adopt();
+  policy::ledger::Pin pin;
+  pin.role = policy::Role::kEmulator;
+  pin.cpus = {1};
+  REQUIRE(scene.requests().submit(
+      {Source::kApi, policy::ledger::OverrideSet{.sandbox = "b", .value = pin, .lasts_for = 20}}));
+  REQUIRE(scene.cpus(200) == "1");
+  scene.start();
+  scene.clock.advance(std::chrono::seconds(10));
+  SECTION("it has not ended yet") {
+    scene.line().adopt();
+    CHECK(scene.cpus(200) == "1");
+    CHECK(scene.requests().next_pin_end());
+  }
+  SECTION("it has") {
+    scene.clock.advance(std::chrono::seconds(10));
+    scene.calls.own[200] = {0, 1, 2};
+    scene.calls.writes.clear();
+    scene.line().adopt();
+    CHECK(scene.calls.writes.empty());
+    CHECK(scene.cpus(200) == "0-2");
+    CHECK_FALSE(scene.requests().next_pin_end());
+    scene.start();
+    scene.line().adopt();
+    CHECK(scene.line().node().ledger().find("b")->overrides.empty());
+  }
+}
+
 TEST_CASE("state that cannot be written is reported once, retried, and written") {
   LineScene scene;
   scene.boot_vm(100, 1);
