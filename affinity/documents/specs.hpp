@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/json/fwd.hpp>
+#include <string_view>
 
 #include "base/json/json.hpp"
 #include "policy/facts/cpu_tuning.hpp"
@@ -20,12 +21,20 @@ void read_annotations(base::Fields& fields, policy::Annotations& annotations,
                       policy::GradeRequest& grade);
 boost::json::object to_json(const policy::Annotations& annotations, policy::GradeRequest grade);
 
+/// Reads the number of a process or thread. Those of the kernel begin at 1; 0 is the caller in
+/// system calls such as sched_setaffinity(2).
+inline bool read_pid(base::Fields& fields, std::string_view name, int& pid) {
+  if (!fields.read(name, pid)) return false;
+  if (pid < 1) fields.reject(name, "must be 1 or more");
+  return pid >= 1;
+}
+
 /// Reads what is known of a pod beside its id into anything that has those fields (a PodSeen, a
 /// PodRecord); what is absent stays as it is. A VMM is named by its number, without a start time.
 template <typename Pod>
 void read_pod_fields(base::Fields& fields, Pod& pod) {
   policy::ProcessId vmm;
-  if (fields.read("vmm_pid", vmm.pid)) pod.vmm = vmm;
+  if (read_pid(fields, "vmm_pid", vmm.pid)) pod.vmm = vmm;
   fields.read("pod_uid", pod.pod_uid, base::kMaxName);
   fields.read("pod_name", pod.pod_name, base::kMaxName);
   fields.read("handler", pod.handler, base::kMaxName);
@@ -40,7 +49,7 @@ void read_pod_fields(base::Fields& fields, Pod& pod) {
 template <typename Pod>
 void read_proxy_fields(base::Fields& fields, Pod& pod) {
   policy::ProcessId proxy;
-  if (fields.read("proxy_pid", proxy.pid)) pod.proxy = proxy;
+  if (read_pid(fields, "proxy_pid", proxy.pid)) pod.proxy = proxy;
   policy::CpuSet original;
   if (fields.read("original_cpus", original)) pod.original_cpus = std::move(original);
 }

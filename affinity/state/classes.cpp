@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
+#include "affinity/documents/specs.hpp"
 #include "policy/facts/io_limits.hpp"
 
 namespace ka::state {
@@ -44,8 +45,8 @@ SavedNice read_nice(const json::value& value, const std::string& path,
   std::int64_t start_time = 0;
   base::Fields fields(value, path, input_error);
   fields.require({"pid", "tid", "start_time"});
-  fields.read("pid", nice.key.pid);
-  fields.read("tid", nice.key.tid);
+  documents::read_pid(fields, "pid", nice.key.pid);
+  documents::read_pid(fields, "tid", nice.key.tid);
   fields.read("start_time", start_time);
   nice.key.start_time = static_cast<std::uint64_t>(start_time);
   read_values(fields, nice);

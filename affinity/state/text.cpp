@@ -316,7 +316,7 @@ void read_original(const json::value& value, const std::string& path, base::Inpu
   Original original;
   base::Fields fields(value, path, input_error);
   fields.require({"pid"});
-  fields.read("pid", pid);
+  documents::read_pid(fields, "pid", pid);
   original.start_time = read_start_time(fields, "start_time");
   fields.read("everywhere", original.everywhere);
   fields.read("cpus", original.cpus);

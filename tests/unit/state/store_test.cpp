@@ -101,6 +101,19 @@ TEST_CASE("a file with a VMM without its start time is rejected") {
   CHECK(state::from_text(text, kBoot).error().message.find("vmm_start_time") != std::string::npos);
 }
 
+TEST_CASE("a file with a process or thread of number 0 is rejected") {
+  for (const std::string field : {"\"vmm_pid\":4711", "\"proxy_pid\":4700", "\"pid\":4711",
+                                  "\"pid\":4711,\"tid\":4712", "\"tid\":4712"}) {
+    std::string text = state::to_text(sample(), kBoot);
+    const auto at = text.find(field);
+    REQUIRE(at != std::string::npos);
+    text.replace(text.find(':', at) + 1, 4, "0");
+    const auto read = state::from_text(text, kBoot);
+    CHECK_FALSE(read);
+    if (!read) CHECK(read.error().message.find("1 or more") != std::string::npos);
+  }
+}
+
 TEST_CASE("a proxy without its start time, of an earlier version, is not known") {
   std::string text = state::to_text(sample(), kBoot);
   constexpr std::string_view kField = "\"proxy_start_time\":91,";
