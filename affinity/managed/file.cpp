@@ -11,6 +11,7 @@
 #include "base/boot_id.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/private_directory.hpp"
 #include "base/text.hpp"
 
 namespace ka::managed {
@@ -174,7 +175,8 @@ base::Result<std::vector<Saved>> from_text(std::string_view text, const std::str
 }
 
 base::Result<std::vector<Saved>> AllocationFile::load() {
-  const auto text = base::read_regular_file(path_, kMaxFile);
+  const auto text = base::make_private_file(path_).and_then(
+      [this](bool) { return base::read_regular_file(path_, kMaxFile); });
   if (is_gone(text) && !is_there(path_)) return std::vector<Saved>{};
   auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
   if (text && is_gone(saved)) return std::vector<Saved>{};

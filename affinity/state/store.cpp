@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.hpp"
+#include "base/private_directory.hpp"
 
 namespace ka::state {
 namespace {
@@ -101,6 +102,16 @@ base::Result<void> rename(const std::string& from, const std::string& to) {
   return {};
 }
 
+/// What another user wrote is no state of ours.
+base::Result<std::string> read_trusted(const std::string& path, const log::Log& log) {
+  const auto closed = base::make_private_file(path);
+  if (!closed) return unexpected(closed.error());
+  if (*closed) {
+    log.warning("state file was writable by other users; permissions corrected", {{"file", path}});
+  }
+  return base::read_regular_file(path, kMaxFile);
+}
+
 }  // namespace
 
 std::string file_name(const std::string& pod) { return coded(pod, kMarks) + std::string(kSuffix); }
@@ -157,7 +168,7 @@ void Store::load_one(const std::string& name, Found& found) {
     return;
   }
   if (!name.ends_with(kSuffix) || (written_.contains(pod) && name == file_name(pod))) return;
-  const auto text = base::read_regular_file(path, kMaxFile);
+  const auto text = read_trusted(path, log_);
   auto saved = text ? from_text(*text, boot_id_) : unexpected(text.error());
   if (saved) return accept(name, *text, std::move(*saved), found);
   if (text && is_gone(saved)) return drop(name, saved.error().message);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/managed/file.hpp"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -40,6 +42,18 @@ TEST_CASE("the file of another boot is forgotten, a damaged one set aside") {
   CHECK_FALSE(file.load());
   CHECK(std::filesystem::exists(dir.path() / "allocations.unreadable"));
   CHECK(file.load());
+}
+
+TEST_CASE("allocations of another user are set aside, not read") {
+  if (::geteuid() != 0) return;  // only root can give a file away
+  constexpr uid_t kStranger = 65534;
+  const tests::TempDir dir;
+  const auto path = dir.path() / managed::kFile;
+  managed::AllocationFile file(dir.path(), "boot");
+  REQUIRE(file.save({Saved{.entry = {.about = container("a", 2).candidate}}}));
+  REQUIRE(::chown(path.c_str(), kStranger, kStranger) == 0);
+  CHECK(file.load().error().code == base::ErrorCode::kInvalid);
+  CHECK(std::filesystem::exists(dir.path() / "allocations.unreadable"));
 }
 
 TEST_CASE("allocations of the largest size are written and read back, a byte more is neither") {
