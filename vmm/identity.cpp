@@ -42,11 +42,29 @@ bool is_believed(const Roots& roots, int pid, Word word) {
   return false;
 }
 
+bool is_dead(const base::ThreadStat& stat) { return stat.state == 'Z' || stat.state == 'X'; }
+
+/// The first thread has ended and others have not. /proc/<pid> shows program and open files as the
+/// first thread has them: none any more.
+bool outlives_first_thread(const Roots& roots, int pid) {
+  const base::ProcFs proc(roots.proc);
+  const auto first = proc.stat(pid);
+  if (!first || !is_dead(*first)) return false;
+  return std::ranges::any_of(proc.threads(pid).value_or(std::vector<int>{}), [&](int tid) {
+    const auto stat = proc.stat(pid, tid);
+    return stat && !is_dead(*stat);
+  });
+}
+
 base::Result<bool> has_proof(const Roots& roots, int pid, Word word) {
   if (is_vmm_program(program_name(roots.proc, pid)) && is_believed(roots, pid, word)) return true;
   const auto fds = read_fds(roots.proc, pid);
   if (!fds) return unexpected(fds.error());
-  return fds->kvm_vms > 0;
+  if (fds->kvm_vms > 0) return true;
+  if (!outlives_first_thread(roots, pid)) return false;
+  return base::fail(base::ErrorCode::kTransient,
+                    "the first thread of process " + std::to_string(pid) +
+                        " has ended, and its other threads do not show its program");
 }
 
 auto ended(int pid) {

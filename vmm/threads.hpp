@@ -36,7 +36,8 @@ base::Result<policy::ProcessId> identify(const Roots& roots, int pid);
 /// The same, and whether it is a VMM: it holds a KVM VM (`anon_inode:kvm-vm`), or the name of its
 /// program (QEMU, Cloud Hypervisor, ...; all there is to see under software emulation and before
 /// /dev/kvm is opened) is believed: an operator's always, a runtime's where the process is not
-/// contained, a tenant's where a Kata shim has started it.
+/// contained, a tenant's where a Kata shim has started it. kTransient: neither can be seen, since
+/// the first thread has ended before others.
 base::Result<Examined> examine(const Roots& roots, int pid, Word word);
 
 /// Whether the process runs in another pid namespace than we do, or that cannot be seen: a program

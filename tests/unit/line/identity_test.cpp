@@ -66,6 +66,22 @@ TEST_CASE("a pidfd that reports a VMM's exit is final, for that VMM only") {
   CHECK(scene.line().node().sandbox_ids().empty());
 }
 
+TEST_CASE("a VMM whose first thread ended before its vCPUs is adopted after a restart") {
+  LineScene scene;
+  scene.boot_two(2);
+  REQUIRE(scene.container("a", "c", {2}, true));
+  REQUIRE(scene.container("b", "c", CpuSet::range(0, 3), false));
+  scene.node.thread(100, 100, "qemu-system-x86", 1, 0, 'Z');
+  std::filesystem::remove(scene.node.proc() / "100/exe");
+  scene.node.write("proc/100/cmdline", "");
+  scene.start();
+  scene.line().adopt();
+  scene.line().check_drift();
+  REQUIRE(scene.line().node().view("a"));
+  CHECK(scene.cpus(110) == "2");
+  CHECK(scene.cpus(210) == "0-1,3");
+}
+
 TEST_CASE("a sandbox that cannot be read keeps its last state, which is logged once") {
   LineScene scene;
   scene.boot_two(2);

@@ -110,6 +110,18 @@ TEST_CASE("a VMM is recognized by its VM, or by a trusted name") {
   CHECK_FALSE(is_vmm(78, kOperator));
 }
 
+TEST_CASE("a process whose first thread has ended before others may be a VMM") {
+  const FakeNode node;
+  node.process(77, 1, "qemu-system-x86", "");
+  node.thread(77, 78, "CPU 0/TCG");
+  const auto examine = [&] { return vmm::examine(roots_of(node), 77, vmm::Word::kRuntime); };
+  CHECK_FALSE(examine()->is_vmm);
+  node.thread(77, 77, "qemu-system-x86", 1, 0, 'Z');
+  CHECK(examine().error().code == base::ErrorCode::kTransient);
+  node.thread(77, 78, "CPU 0/TCG", 1, 0, 'Z');
+  CHECK_FALSE(examine()->is_vmm);
+}
+
 TEST_CASE("a container's program is no VMM by its name, nor by a fake shim") {
   using enum vmm::Word;
   const FakeNode node;
