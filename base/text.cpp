@@ -18,21 +18,27 @@ struct Range {
   char32_t last;
 };
 
-/// Beyond ASCII: C1 controls, the Arabic letter mark, zero-width and directional marks, separators
-/// and embeddings, invisible operators and isolates, the byte order mark, annotations, tags.
-constexpr std::array<Range, 8> kHidden{{{0x80, 0x9f},
-                                        {0x61c, 0x61c},
-                                        {0x200b, 0x200f},
-                                        {0x2028, 0x202e},
-                                        {0x2060, 0x206f},
-                                        {0xfeff, 0xfeff},
-                                        {0xfff9, 0xfffb},
-                                        {0xe0000, 0xe007f}}};
+/// Beyond ASCII: C1 controls, line and paragraph separators, interlinear annotations; what a font
+/// shows nothing for (Default_Ignorable_Code_Point of Unicode 14, DerivedCoreProperties.txt),
+/// and directional marks, which are among that. Ascending, adjacent ranges are one.
+constexpr std::array kHidden{
+    Range{0x80, 0x9f},       Range{0xad, 0xad},      Range{0x34f, 0x34f},   Range{0x61c, 0x61c},
+    Range{0x115f, 0x1160},   Range{0x17b4, 0x17b5},  Range{0x180b, 0x180f}, Range{0x200b, 0x200f},
+    Range{0x2028, 0x202e},   Range{0x2060, 0x206f},  Range{0x3164, 0x3164}, Range{0xfe00, 0xfe0f},
+    Range{0xfeff, 0xfeff},   Range{0xffa0, 0xffa0},  Range{0xfff0, 0xfffb}, Range{0x1bca0, 0x1bca3},
+    Range{0x1d173, 0x1d17a}, Range{0xe0000, 0xe0fff}};
+
+/// Noncharacter_Code_Point (PropList.txt): of no use between programs, and two of them not allowed
+/// in XML.
+bool is_noncharacter(char32_t character) {
+  return (character & 0xfffe) == 0xfffe || (character >= 0xfdd0 && character <= 0xfdef);
+}
 
 bool is_hidden(char32_t character) {
-  return std::ranges::any_of(kHidden, [character](const Range& range) {
-    return character >= range.first && character <= range.last;
-  });
+  return is_noncharacter(character) ||
+         std::ranges::any_of(kHidden, [character](const Range& range) {
+           return character >= range.first && character <= range.last;
+         });
 }
 
 /// The first character of a text; `size` 0: its first byte is no UTF-8 (RFC 3629).

@@ -21,8 +21,8 @@ inline constexpr std::size_t kMaxSentence = 1024;
 
 /// `raw` as valid UTF-8 of at most `limit` bytes (at least 3) without characters that a reader
 /// cannot see or that change what a terminal shows. Such a character becomes \xNN where it is ASCII
-/// or no UTF-8 at all (then byte by byte), else \u{NNNN}: controls (C0, DEL, C1), bidirectional and
-/// zero-width ones, line and paragraph separators, the byte order mark. A backslash stays as it is,
+/// or no UTF-8 at all (then byte by byte), else \u{NNNN}: controls (C0, DEL, C1), line and
+/// paragraph separators, what Unicode calls default ignorable, noncharacters. A backslash stays,
 /// so that printable(printable(x)) == printable(x). What is cut off ends in "...".
 std::string printable(std::string_view raw, std::size_t limit = kMaxName);
 

@@ -11,6 +11,7 @@
 #include "affinity/config/entries.hpp"
 #include "affinity/config/files.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace ka::config {
 namespace {
@@ -164,10 +165,8 @@ base::Result<Merged> find(const fs::path& root) {
   return Merged{};
 }
 
-}  // namespace
-
-base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::path& root,
-                                 const policy::CpuSet& machine) {
+base::Result<Config> load(const std::optional<fs::path>& file, const fs::path& root,
+                          const policy::CpuSet& machine) {
   auto merged = file ? read(*file) : find(root);
   if (!merged) return base::fail(base::ErrorCode::kInvalid, merged.error().message);
   if (auto checked = check(merged->entries); !checked) {
@@ -181,6 +180,19 @@ base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::
   Config config = make_config(merged->entries);
   config.files = std::move(merged->files);
   config.has_table = merged->has_affinity;
+  return config;
+}
+
+}  // namespace
+
+base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::path& root,
+                                 const policy::CpuSet& machine) {
+  auto config = load(file, root, machine);
+  // Whoever may add a drop-in chooses its name.
+  if (!config) {
+    config.error().message =
+        base::printable(config.error().message, base::kMaxPath + base::kMaxSentence);
+  }
   return config;
 }
 

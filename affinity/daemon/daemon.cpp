@@ -371,18 +371,10 @@ class Daemon {
   board::Subscription notifications_, pin_changes_, runs_;
 };
 
-Result<void> check(const Options& options) {
-  const auto config = config::load_config(options.config);
-  if (!config) return unexpected(config.error());
-  for (const auto& file : config->files) std::printf("%s: OK\n", file.c_str());
-  if (!config->has_table) std::puts("no [affinity] table found; using defaults");
-  return {};
-}
-
 }  // namespace
 
 Result<void> run(const Options& options) {
-  if (options.check_config) return check(options);
+  if (options.check_config) return check_config(options);
   ::umask(S_IRWXG | S_IRWXO);
   base::raise_descriptor_limit();
   const base::Clock clock;

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <utility>
 
 #include "affinity/host/cpu_plugins.hpp"
@@ -12,6 +13,7 @@
 #include "base/log/log.hpp"
 #include "base/private_directory.hpp"
 #include "base/process.hpp"
+#include "base/text.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
 
 namespace ka::daemon {
@@ -94,6 +96,16 @@ Result<std::optional<http::UnixListener>> open_reads(const config::Config& confi
 }
 
 }  // namespace
+
+Result<void> check_config(const Options& options) {
+  const auto config = config::load_config(options.config);
+  if (!config) return unexpected(config.error());
+  for (const auto& file : config->files) {
+    std::printf("%s: OK\n", base::printable(file.native(), base::kMaxPath).c_str());
+  }
+  if (!config->has_table) std::puts("no [affinity] table found; using defaults");
+  return {};
+}
 
 Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) {
   StartParts parts(clock);

@@ -33,6 +33,9 @@ struct Prerequisites {
   StartParts parts;
 };
 
+/// Reads the settings alone, and prints the files that have them to standard output.
+base::Result<void> check_config(const Options& options);
+
 /// Reads, opens and claims all of it. The error says which could not be had. `clock` must outlive
 /// the result.
 base::Result<Prerequisites> prepare(const Options& options, const base::Clock& clock);

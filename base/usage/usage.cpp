@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
+
 namespace ka::usage {
 namespace {
 
@@ -152,7 +154,8 @@ std::string reason(const CLI::App& app, const CLI::Error& error) {
 }
 
 std::string error_line(const CLI::App* app, const CLI::Error& error) {
-  return app->get_name() + ": " + reason(*app, error) + " (see --help)\n";
+  return app->get_name() + ": " + base::printable(reason(*app, error), base::kMaxSentence) +
+         " (see --help)\n";
 }
 
 }  // namespace

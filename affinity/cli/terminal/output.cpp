@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/text.hpp"
 
 namespace ka::cli {
 namespace {
@@ -30,7 +31,9 @@ void Output::print(const std::string& text) {
   out_.flush();
 }
 
-void Output::print_message(const std::string& line) { err_ << line << '\n'; }
+void Output::print_message(const std::string& line) {
+  err_ << base::printable(line, base::kMaxPath + base::kMaxSentence) << '\n';
+}
 
 Exit Output::fail(const base::Error& error) {
   print_message(program_ + ": " + error.message);

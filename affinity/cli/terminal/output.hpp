@@ -44,7 +44,8 @@ class Output {
   void show(const boost::json::value& document, const std::function<std::string()>& text);
   /// Prints a part of an answer that has no end.
   void print(const std::string& text);
-  /// A progress message, to standard error.
+  /// One line to standard error, of which it escapes what is not printable: words of the command
+  /// line, names of files.
   void print_message(const std::string& line);
   /// Prints the error on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.
   Exit fail(const base::Error& error);

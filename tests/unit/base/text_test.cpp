@@ -43,6 +43,42 @@ TEST_CASE("invisible characters are escaped") {
   }
 }
 
+/// A character below U+110000 that is not ASCII, as UTF-8.
+std::string utf8(char32_t character) {
+  const auto byte = [&](unsigned shift, unsigned mark) {
+    return static_cast<char>(mark | ((character >> shift) & (mark == 0x80 ? 0x3fU : 0xffU)));
+  };
+  if (character < 0x800) return {byte(6, 0xc0), byte(0, 0x80)};
+  if (character < 0x10000) return {byte(12, 0xe0), byte(6, 0x80), byte(0, 0x80)};
+  return {byte(18, 0xf0), byte(12, 0x80), byte(6, 0x80), byte(0, 0x80)};
+}
+
+TEST_CASE("what Unicode shows nothing for, and noncharacters, are escaped; neighbours are not") {
+  struct Row {
+    char32_t first, last;
+  };
+  // DerivedCoreProperties.txt, Default_Ignorable_Code_Point, and PropList.txt,
+  // Noncharacter_Code_Point, of Unicode 14.
+  const Row rows[] = {
+      {0xad, 0xad},       {0x34f, 0x34f},     {0x115f, 0x1160},   {0x17b4, 0x17b5},
+      {0x180b, 0x180f},   {0x3164, 0x3164},   {0xfdd0, 0xfdef},   {0xfe00, 0xfe0f},
+      {0xffa0, 0xffa0},   {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0x1fffe, 0x1ffff},
+      {0x8fffe, 0x8ffff}, {0xe0000, 0xe0fff},
+  };
+  for (const auto& [first, last] : rows) {
+    CAPTURE(first);
+    CHECK(is_printable(utf8(first - 1)) == (first != 0xe0000));  // U+DFFFF is none
+    CHECK_FALSE(is_printable(utf8(first)));
+    CHECK_FALSE(is_printable(utf8(last)));
+    CHECK(is_printable(utf8(last + 1)));
+  }
+  CHECK(is_printable(utf8(0xffef)));
+  for (char32_t c = 0xfff0; c <= 0xfffb; ++c) CHECK_FALSE(is_printable(utf8(c)));
+  CHECK(is_printable(utf8(0xfffd)));
+  CHECK(printable(utf8(0xfffe) + utf8(0xffff)) == "\\u{fffe}\\u{ffff}");
+  CHECK(printable(utf8(0x10ffff)) == "\\u{10ffff}");
+}
+
 TEST_CASE("invalid UTF-8 is escaped byte by byte") {
   struct Row {
     std::string_view raw;

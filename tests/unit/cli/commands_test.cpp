@@ -68,6 +68,8 @@ TEST_CASE("a machine that cannot be read exits with status 2") {
   CHECK(ended.exit == Exit::kWrong);
   CHECK(ended.out.empty());
   CHECK(ended.err.starts_with("kata-affinityctl: /nonexistent/machine: "));
+  const auto raw = run(cli::TopologyOptions{"/nonexistent/\x1b[31m"}, true);
+  CHECK(raw.err.starts_with("kata-affinityctl: /nonexistent/\\x1b[31m: "));
 }
 
 TEST_CASE("plan prints the documented answer to the documented scenario") {

@@ -184,6 +184,8 @@ TEST_CASE("an unknown command is named") {
   CHECK(parse({}).err == "kata-affinityctl: no command given (see --help)\n");
   CHECK(parse({"--foo"}).err == "kata-affinityctl: unknown option \"--foo\" (see --help)\n");
   CHECK(parse({"map", "a"}).err == "kata-affinityctl: unexpected argument \"a\" (see --help)\n");
+  CHECK(parse({"\x1b[31m"}).err ==
+        "kata-affinityctl: unknown command \"\\x1b[31m\" (see --help)\n");
 }
 
 TEST_CASE("a number out of range is rejected with the range") {

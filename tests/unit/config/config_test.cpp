@@ -8,6 +8,7 @@
 #include <string>
 
 #include "affinity/config/keys.hpp"
+#include "base/text.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/unit/config/text.hpp"
@@ -240,6 +241,25 @@ TEST_CASE("an error in a drop-in names the drop-in") {
   const auto config = config::load_config(std::nullopt, root.path());
   REQUIRE_FALSE(config);
   CHECK(config.error().message.find("config.d/50-affinity.toml:2:9: ") != std::string::npos);
+}
+
+TEST_CASE("an error does not show the raw name of a drop-in") {
+  const tests::TempDir root;
+  root.write(kMain, "[runtime]\n");
+  const std::string drop_ins = "etc/kata-containers/config.d/";
+  SECTION("its content is wrong") {
+    root.write(drop_ins + "50-\x1b[31m\xe2\x80\xae.toml", "[affinity]\nvhost = \"2-\"\n");
+  }
+  SECTION("a value is") {
+    root.write(drop_ins + "50-\x1b[31m\xe2\x80\xae.toml", "[affinity]\nnope = 1\n");
+  }
+  SECTION("it cannot be read") {
+    root.link(drop_ins + "50-\x1b[31m\xe2\x80\xae.toml", "/dev/null");
+  }
+  const auto config = config::load_config(std::nullopt, root.path());
+  REQUIRE_FALSE(config);
+  CHECK(config.error().message.find("config.d/50-\\x1b[31m\\u{202e}.toml:") != std::string::npos);
+  CHECK(base::is_printable(config.error().message, config.error().message.size()));
 }
 
 TEST_CASE("the first file in Kata's order with an [affinity] table is used") {
