@@ -11,7 +11,7 @@ constexpr std::string_view kDigits = "0123456789abcdef";
 
 bool is_boot_id(std::string_view text) {
   return std::ranges::equal(text, kForm, [](char c, char form) {
-    return form == 'x' ? kDigits.find(c) != kDigits.npos : c == form;
+    return form == 'x' ? kDigits.find(c) != std::string_view::npos : c == form;
   });
 }
 

@@ -25,7 +25,7 @@ constexpr std::string_view kFormerMarks = "-_";  ///< in those of earlier versio
 
 bool is_plain(char c, std::string_view marks) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         marks.find(c) != marks.npos;
+         marks.find(c) != std::string_view::npos;
 }
 
 /// Letters, digits and `marks` as they are, all else as %XX.
@@ -120,9 +120,10 @@ std::string pod_of_file(std::string_view name) {
   std::string_view rest = name.substr(0, name.size() - std::min(name.size(), kSuffix.size()));
   std::string pod;
   while (!rest.empty()) {
-    const auto high = rest.size() < 3 ? kHex.npos : kHex.find(rest[1]);
-    const auto low = rest.size() < 3 ? kHex.npos : kHex.find(rest[2]);
-    const bool coded = rest.front() == '%' && high != kHex.npos && low != kHex.npos;
+    const auto high = rest.size() < 3 ? std::string_view::npos : kHex.find(rest[1]);
+    const auto low = rest.size() < 3 ? std::string_view::npos : kHex.find(rest[2]);
+    const bool coded =
+        rest.front() == '%' && high != std::string_view::npos && low != std::string_view::npos;
     pod += coded ? static_cast<char>(high * 16 + low) : rest.front();
     rest.remove_prefix(coded ? 3 : 1);
   }

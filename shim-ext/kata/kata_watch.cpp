@@ -155,7 +155,7 @@ bool KataWatch::read_all(const std::set<std::string>& there, Events& events) {
   return is_all_read;
 }
 
-base::Result<void> KataWatch::read(const std::string& id, Sandbox& sandbox, Events& events) {
+base::Result<void> KataWatch::read(const std::string& id, Sandbox& sandbox, Events& events) const {
   return sandbox.rust ? read_rust(id, sandbox, events) : read_go(id, sandbox, events);
 }
 
@@ -173,7 +173,8 @@ void KataWatch::record(const std::string& id, Sandbox& sandbox,
 
 /// kGone: the file is not there yet, or names no VMM. Other errors: it cannot be read, or not all
 /// of it is there.
-base::Result<void> KataWatch::read_go(const std::string& id, Sandbox& sandbox, Events& events) {
+base::Result<void> KataWatch::read_go(const std::string& id, Sandbox& sandbox,
+                                      Events& events) const {
   const fs::path file = folders_.go / id / "persist.json";
   const auto stamp = watch::stamp_of(file);
   if (stamp && *stamp == watch::Stamp{}) return not_there("there is no persist.json");

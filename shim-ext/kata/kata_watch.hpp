@@ -115,8 +115,8 @@ class KataWatch {
   void find_shims(const std::vector<std::string>& fresh);
   void report_starting(const std::vector<std::string>& fresh);
   bool read_all(const std::set<std::string>& there, Events& events);
-  base::Result<void> read(const std::string& id, Sandbox& sandbox, Events& events);
-  base::Result<void> read_go(const std::string& id, Sandbox& sandbox, Events& events);
+  base::Result<void> read(const std::string& id, Sandbox& sandbox, Events& events) const;
+  base::Result<void> read_go(const std::string& id, Sandbox& sandbox, Events& events) const;
   base::Result<void> read_rust(const std::string& id, Sandbox& sandbox, Events& events) const;
   void record(const std::string& id, Sandbox& sandbox, const base::Result<void>& read) const;
   void drop_gone(const std::set<std::string>& there, Events& events);
