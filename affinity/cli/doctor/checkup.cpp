@@ -130,21 +130,18 @@ std::optional<HelperUse> helper_use(const config::Config& config) {
   return std::nullopt;
 }
 
-void examine_helper(const fs::path& root, Symptoms& symptoms) {
-  const auto config = config::load_config(std::nullopt, root);
-  if (!config) return;
-  const auto use = helper_use(*config);
-  if (!use || is_there(root / config->helper_socket.relative_path())) return;
+void examine_helper(const fs::path& root, const config::Config& config, Symptoms& symptoms) {
+  const auto use = helper_use(config);
+  if (!use || is_there(root / config.helper_socket.relative_path())) return;
   symptoms.push_back({"helper", Level::kBad,
                       use->setting + ", and kata-affinity-helper's socket " +
-                          config->helper_socket.string() + " does not exist: " + use->without,
+                          config.helper_socket.string() + " does not exist: " + use->without,
                       "enable that socket", "systemctl enable --now kata-affinity-helper.socket"});
 }
 
 /// What a grade beyond best-effort lacks on this kernel.
-void examine_grade(const fs::path& root, Symptoms& symptoms) {
-  const auto config = config::load_config(std::nullopt, root);
-  if (!config || !wants_quiet(*config)) return;
+void examine_grade(const fs::path& root, const config::Config& config, Symptoms& symptoms) {
+  if (!wants_quiet(config)) return;
   const NodeFacts node = read_node(root);
   if (node.has_cpusets && !node.cgroup_v2) {
     symptoms.push_back({"grade", Level::kBad,
@@ -152,7 +149,7 @@ void examine_grade(const fs::path& root, Symptoms& symptoms) {
                         "units off CPUs: sandboxes stay best-effort",
                         "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"});
   }
-  if (config->quiet.partitions && !node.remote_partitions.value_or(true)) {
+  if (config.quiet.partitions && !node.remote_partitions.value_or(true)) {
     symptoms.push_back({"grade", Level::kNote,
                         "the kernel has no remote cpuset partitions: AllowedCPUs of systemd's "
                         "units alone keeps services off quiet CPUs, and pods with grade "
@@ -202,12 +199,12 @@ std::vector<Symptom> examine(const fs::path& root) {
   Symptoms symptoms{examine_runtime(root)};
   std::ranges::move(examine_kata(root), std::back_inserter(symptoms));
   examine_settings(root, symptoms);
-  examine_helper(root, symptoms);
-  examine_grade(root, symptoms);
+  const auto config = config::load_config(std::nullopt, root);
+  if (config) examine_helper(root, *config, symptoms);
+  if (config) examine_grade(root, *config, symptoms);
   if (!find_kata(root).empty()) symptoms.push_back(examine_profile(root));
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));
-  const auto config = config::load_config(std::nullopt, root);
   std::ranges::move(examine_machine(root, config && wants_quiet(*config)),
                     std::back_inserter(symptoms));
   std::ranges::move(examine_agents(root), std::back_inserter(symptoms));

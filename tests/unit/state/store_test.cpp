@@ -82,6 +82,15 @@ struct Scene {
   std::vector<std::string> files() const { return *base::list_directory(path()); }
 };
 
+/// Beside the pod's file under a former name there is one with its own.
+void check_newer_counts(const Scene& scene, Saved saved) {
+  saved.pod.pod_name = "newer";
+  REQUIRE(scene.store().save(saved));
+  const auto loaded = scene.store().load();
+  REQUIRE(loaded.pods.size() == 1);
+  CHECK(loaded.pods[0] == saved);
+}
+
 }  // namespace
 
 TEST_CASE("state is loaded as it was saved") {
@@ -372,13 +381,7 @@ TEST_CASE("a file with an earlier version's name is renamed, and never replaces 
   const std::string former = "a_b-" + std::to_string(std::hash<std::string>{}("a/b")) + ".json";
   scene.dir.write("state/" + former, state::to_text(saved, kBoot));
   SECTION("alone") { CHECK(scene.store().load().pods.size() == 1); }
-  SECTION("beside a newer one") {
-    saved.pod.pod_name = "newer";
-    REQUIRE(scene.store().save(saved));
-    const auto loaded = scene.store().load();
-    REQUIRE(loaded.pods.size() == 1);
-    CHECK(loaded.pods[0].pod.pod_name == "newer");
-  }
+  SECTION("beside a newer one") { check_newer_counts(scene, saved); }
   SECTION("beside a newer one that cannot be read for the moment") {
     std::filesystem::create_symlink("nowhere", scene.path() / own);
     Store store = scene.store();
@@ -472,13 +475,7 @@ TEST_CASE("a file whose name has %2E for a dot is that of its pod, until there i
   saved.pod.id = "a.b";
   scene.dir.write("state/a%2Eb.json", state::to_text(saved, kBoot));
   SECTION("alone") { CHECK(scene.store().load().pods.size() == 1); }
-  SECTION("beside a newer one") {
-    saved.pod.pod_name = "newer";
-    REQUIRE(scene.store().save(saved));
-    const auto loaded = scene.store().load();
-    REQUIRE(loaded.pods.size() == 1);
-    CHECK(loaded.pods[0] == saved);
-  }
+  SECTION("beside a newer one") { check_newer_counts(scene, saved); }
   CHECK(scene.files() == std::vector<std::string>{"a.b.json"});
 }
 
