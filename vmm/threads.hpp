@@ -48,10 +48,13 @@ bool is_contained(const Roots& roots, int pid);
 base::Result<std::vector<std::string>> arguments_of(const Roots& roots,
                                                     const policy::ProcessId& process);
 
-/// The process of a libvirt domain on this machine: the one VMM with "-uuid UUID" among its
-/// arguments (src/qemu/qemu_command.c). kNotFound when there is none (a domain of another machine),
-/// kConflict when there are several.
-base::Result<policy::ProcessId> find_domain(const Roots& roots, std::string_view uuid);
+/// The process of a libvirt domain on this machine: a VMM with "-uuid UUID" among its arguments
+/// (src/qemu/qemu_command.c). Of several, whose arguments anybody may have chosen, the one in
+/// libvirt's own file, `libvirt/qemu/NAME.pid` below `roots.run` (qemuProcessLaunch() in
+/// src/qemu/qemu_process.c). kNotFound when there is none (a domain of another machine), kConflict
+/// when there are several and no such file names one of them.
+base::Result<policy::ProcessId> find_domain(const Roots& roots, const std::string& name,
+                                            std::string_view uuid);
 
 /// Bytes of a shim's `shim.pid`.
 inline constexpr std::size_t kLargestPidFile = 64;

@@ -74,9 +74,13 @@ void DraSource::record_problems() {
   }
 }
 
-/// A node without the directory has no such source.
+/// A node that never had the directory has no such source, unless an error said otherwise.
 void DraSource::set_status(const base::Result<void>& read, const PreparedSeen& seen) {
-  if (is_gone(read) && !last_) return;
+  const bool is_absent = is_gone(read);
+  if (is_absent && !has_status_) return;
+  has_status_ = true;
+  if (is_absent)
+    return node_.set_status(kSource, {false, path_.native() + " does not exist", true});
   if (!read) return node_.set_status(kSource, {false, read.error().message});
   if (problems_.empty()) return node_.set_status(kSource, {true, describe(seen)});
   node_.set_status(kSource, {false, describe(seen) + "; not used: " + problems_.front()});

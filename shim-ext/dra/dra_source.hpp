@@ -39,6 +39,7 @@ class DraSource final : public source::Source {
   watch::Inotify inotify_;
   bool watched_ = false;    ///< the directory itself
   bool is_absent_ = false;  ///< there was no directory, and one above it is watched
+  bool has_status_ = false;
   std::optional<policy::ledger::PreparedSeen> last_;
   std::vector<std::string> problems_;  ///< logged last
 };

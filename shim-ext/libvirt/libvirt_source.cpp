@@ -62,6 +62,11 @@ void LibvirtSource::start() {
   update();
 }
 
+void LibvirtSource::refresh() {
+  retry_unmatched();
+  update_soon();
+}
+
 void LibvirtSource::notify(source::Notice notice) {
   if (notice == source::Notice::kLineRan) update_soon();
 }
@@ -80,9 +85,16 @@ void LibvirtSource::update() {
   const DomainOwners before =
       std::exchange(owners_, find_domain_owners(domain_pods(node_.ledger()), settings_.rules));
   watch_domains(*client_);
+  forget_unwatched();
   greet_sandboxes(before);
   log_refusals();
   if (node_.may_widen()) place_orders(*client_);
+}
+
+void LibvirtSource::forget_unwatched() {
+  const auto lost =
+      std::erase_if(unmatched_, [this](const auto& one) { return !owners_.contains(one.first); });
+  if (lost > 0) report_status();
 }
 
 void LibvirtSource::watch_domains(Client& client) {
@@ -191,16 +203,45 @@ const std::string* LibvirtSource::sandbox_of(const std::string& domain) const {
 }
 
 void LibvirtSource::connection_changed(bool up, const std::string& text) {
-  node_.set_status(ledger::Source::kLibvirt, {up, text});
-  up_ = up;
+  connection_ = {up, text};
+  report_status();
   report_all_seen();
+}
+
+/// A domain that runs and is no process that we know may be on any CPU.
+void LibvirtSource::report_status() {
+  source::Status status = connection_;
+  if (status.up && !unmatched_.empty()) {
+    const auto& [domain, reason] = *unmatched_.begin();
+    status = {false, "domain " + domain + ": " + reason};
+  }
+  node_.set_status(ledger::Source::kLibvirt, std::move(status));
+}
+
+/// libvirt has nothing new to report of a domain that only we cannot find.
+void LibvirtSource::retry_unmatched() {
+  for (const auto& [domain, reason] : std::map(unmatched_)) domain_changed(last_seen_.at(domain));
+}
+
+/// Empty `reason`: the domain was found, or has ended.
+void LibvirtSource::set_unmatched(const std::string& domain, const std::string& reason) {
+  const auto known = unmatched_.find(domain);
+  const std::string before = known == unmatched_.end() ? "" : known->second;
+  if (reason == before) return;
+  if (reason.empty()) {
+    unmatched_.erase(domain);
+  } else {
+    unmatched_[domain] = reason;
+    log_.warning("libvirt domain ignored", {{"domain", domain}, {"reason", reason}});
+  }
+  report_status();
 }
 
 /// After a connection libvirt reports each domain that is watched.
 void LibvirtSource::report_all_seen() {
   const bool all = std::ranges::all_of(
       owners_, [&](const auto& owner) { return last_seen_.contains(owner.first); });
-  if (!up_ || !all || node_.may_widen()) return;
+  if (!connection_.up || !all || node_.may_widen()) return;
   node_.synced(ledger::Source::kLibvirt);
   node_.finish({});
 }
@@ -218,6 +259,7 @@ void LibvirtSource::domain_changed(const DomainSeen& domain) {
   if (domain.runs) {
     domain_runs(sandbox, domain);
   } else {
+    set_unmatched(domain.name, "");
     node_.observe(sandbox);
   }
   report_all_seen();
@@ -225,12 +267,9 @@ void LibvirtSource::domain_changed(const DomainSeen& domain) {
 
 /// It may as well be one that has run for long, and of which only something changed.
 void LibvirtSource::domain_runs(const std::string& sandbox, const DomainSeen& domain) {
-  const auto vmm = find_vmm(sandbox, domain.uuid);
-  if (!vmm) {
-    log_.warning("libvirt domain ignored",
-                 {{"sandbox", sandbox}, {"domain", domain.name}, {"reason", vmm.error().message}});
-    return;
-  }
+  const auto vmm = find_vmm(sandbox, domain);
+  set_unmatched(domain.name, vmm ? "" : vmm.error().message);
+  if (!vmm) return;
   const ledger::PodRecord* known = node_.ledger().find(sandbox);
   if (known != nullptr && known->vmm == *vmm && known->domain == domain.name) {
     return node_.observe(sandbox);
@@ -241,8 +280,8 @@ void LibvirtSource::domain_runs(const std::string& sandbox, const DomainSeen& do
 
 /// One VM is one sandbox.
 base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandbox,
-                                                        const std::string& uuid) const {
-  auto vmm = vmm::find_domain(roots_, uuid);
+                                                        const DomainSeen& domain) const {
+  auto vmm = vmm::find_domain(roots_, domain.name, domain.uuid);
   if (!vmm) return vmm;
   for (const auto& [id, pod] : node_.ledger().pods()) {
     if (id != sandbox && pod.vmm == *vmm) {

@@ -39,14 +39,15 @@ class LibvirtSource final : public source::Source {
 
   /// Connects.
   void start() override;
-  /// Memory arrives without a run of the line.
-  void refresh() override { update_soon(); }
+  /// Memory arrives without a run of the line, and processes without a word of libvirt.
+  void refresh() override;
   void notify(source::Notice notice) override;
 
  private:
   void update_soon();
   void update();
   void watch_domains(Client& client);
+  void forget_unwatched();
   void give_back_forgotten(Client& client);
   void place_orders(Client& client);
   void greet_sandboxes(const policy::plan::DomainOwners& before);
@@ -55,11 +56,14 @@ class LibvirtSource final : public source::Source {
   std::optional<Order> order_for(const std::string& sandbox, const std::string& domain) const;
   Order give_back(Order order) const;
   void connection_changed(bool up, const std::string& text);
+  void report_status();
+  void retry_unmatched();
+  void set_unmatched(const std::string& domain, const std::string& reason);
   void report_all_seen();
   void domain_changed(const DomainSeen& domain);
   void domain_runs(const std::string& sandbox, const DomainSeen& domain);
   base::Result<policy::ProcessId> find_vmm(const std::string& sandbox,
-                                           const std::string& uuid) const;
+                                           const DomainSeen& domain) const;
   void recorded(const std::string& domain, const base::Result<int>& calls);
   const std::string* sandbox_of(const std::string& domain) const;
 
@@ -71,12 +75,13 @@ class LibvirtSource final : public source::Source {
   std::function<void(const std::string&)> recorded_;
   const log::Log& log_;
   bool updating_soon_ = false;
-  bool up_ = false;                              ///< libvirt is connected
-  std::map<std::string, Order> ordered_;         ///< by domain
-  std::set<std::string> watched_;                ///< domains
-  std::map<std::string, DomainSeen> last_seen_;  ///< by domain
-  policy::plan::DomainOwners owners_;            ///< as of the last update
-  std::map<std::string, std::string> refusals_;  ///< by sandbox, logged once
+  source::Status connection_;
+  std::map<std::string, Order> ordered_;          ///< by domain
+  std::set<std::string> watched_;                 ///< domains
+  std::map<std::string, DomainSeen> last_seen_;   ///< by domain
+  std::map<std::string, std::string> unmatched_;  ///< domains that run and are no VMM here: why not
+  policy::plan::DomainOwners owners_;             ///< as of the last update
+  std::map<std::string, std::string> refusals_;   ///< by sandbox, logged once
   std::optional<Client> client_;
 };
 

@@ -116,9 +116,18 @@ TEST_CASE("libvirt: a VMM with a sandbox gets no second one") {
   CHECK_FALSE(scene.vmm_of("pod1"));
 }
 
-TEST_CASE("libvirt: a domain of another machine is rejected") {
+TEST_CASE("libvirt: a domain that is no process here is a fault, until there is one") {
   Scene scene(true, {"test"});
-  scene.request("pod1");
   scene.run_until([&] { return scene.says("no process on this machine is the domain"); });
   CHECK(scene.line().node().sandbox_ids().empty());
+  const auto& status = scene.board().sources().at(policy::ledger::Source::kLibvirt);
+  CHECK_FALSE(status.up);
+  CHECK(status.text.starts_with("domain test: no process"));
+  const std::string said = scene.log_lines;
+  scene.source->refresh();
+  CHECK(scene.log_lines == said);
+  scene.boot_domain();
+  scene.source->refresh();
+  CHECK(scene.vmm_of("test") == kVmm);
+  CHECK(status.up);
 }

@@ -212,6 +212,17 @@ TEST_CASE("a node without the directory has no such source, until it comes") {
   CHECK_FALSE(scene.node.statuses[Source::kDra].up);
 }
 
+TEST_CASE("a directory that cannot be read for a while, and is not there then, is no fault") {
+  SourceScene scene;
+  std::filesystem::remove(scene.cdi);
+  std::filesystem::create_symlink(scene.cdi, scene.cdi);
+  dra::DraSource source(scene.io, scene.cdi, scene.node, scene.log);
+  CHECK_FALSE(scene.node.statuses[Source::kDra].absent);
+  std::filesystem::remove(scene.cdi);
+  source.refresh();
+  CHECK(scene.node.statuses[Source::kDra].absent);
+}
+
 TEST_CASE("the directory comes before the runtime is answered, goes, and comes again") {
   SourceScene scene;
   std::filesystem::remove(scene.cdi);

@@ -416,18 +416,26 @@ TEST_CASE("a device plugged on an old kernel is found after forget") {
   CHECK(roles(*discovery.observe(nullptr))[5050] == "vhost");
 }
 
-TEST_CASE("a libvirt domain is the VMM with its UUID") {
+TEST_CASE("a libvirt domain is the VMM with its UUID, of several the one that libvirt started") {
   constexpr const char* kUuid = "da70691c-0a38-4fd5-ace3-8e30f380565d";
   const FakeNode node;
+  const tests::TempDir run;
+  auto roots = roots_of(node);
+  roots.run = run.path();
   qemu(node);
-  CHECK(vmm::find_domain(roots_of(node), kUuid).error().code == base::ErrorCode::kNotFound);
+  CHECK(vmm::find_domain(roots, "vm1", kUuid).error().code == base::ErrorCode::kNotFound);
   node.arguments(kVmm, {kQemu, "-name", "guest=vm1", "-uuid", kUuid});
   node.process(5000, 1, "sh", "/bin/dash");
   node.arguments(5000, {"sh", "-c", "-uuid", kUuid});
-  CHECK(vmm::find_domain(roots_of(node), kUuid) == tests::process_id(kVmm));
+  CHECK(vmm::find_domain(roots, "vm1", kUuid) == tests::process_id(kVmm));
   node.process(4100, 1, "qemu-system-x86", kQemu);
   node.arguments(4100, {kQemu, "-uuid", kUuid});
-  CHECK(vmm::find_domain(roots_of(node), kUuid).error().code == base::ErrorCode::kConflict);
+  CHECK(vmm::find_domain(roots, "vm1", kUuid).error().code == base::ErrorCode::kConflict);
+  std::filesystem::create_directories(run.path() / "libvirt/qemu");
+  run.write("libvirt/qemu/vm1.pid", "4100\n");
+  CHECK(vmm::find_domain(roots, "vm1", kUuid) == tests::process_id(4100));
+  run.write("libvirt/qemu/vm1.pid", "5000\n");
+  CHECK(vmm::find_domain(roots, "vm1", kUuid).error().code == base::ErrorCode::kConflict);
 }
 
 TEST_CASE("KVM's timer is a kernel thread that goes with vCPU 0") {
