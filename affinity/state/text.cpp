@@ -87,6 +87,7 @@ json::object to_json(const policy::ledger::PodRecord& pod) {
   auto annotations = documents::to_json(pod.annotations, pod.requested_grade);
   if (!annotations.empty()) object["annotations"] = std::move(annotations);
   if (pod.original_cpus) object["original_cpus"] = format_list(*pod.original_cpus);
+  if (pod.domain_pinned) object["domain_pinned"] = true;
   return object;
 }
 
@@ -297,6 +298,7 @@ policy::ledger::PodRecord read_pod(const json::value& value, base::InputError& i
   documents::read_proxy_fields(fields, pod);
   if (pod.vmm) pod.vmm->start_time = read_start_time(fields, "vmm_start_time");
   read_proxy_start_time(fields, pod);
+  fields.read("domain_pinned", pod.domain_pinned);
   pod.source = read_source(fields);
   fields.each("containers", [&](const json::value& element, const std::string& path) {
     auto container = read_container(element, path, input_error);

@@ -43,6 +43,8 @@ struct PodSeen {
   /// Where the shim proxy reports the pod: the CPUs that its processes would have been born with
   /// without the proxy, which narrowed itself before it started the shim.
   std::optional<CpuSet> original_cpus;
+  /// libvirt's record of the domain has pins of ours, or is about to; false: no longer.
+  std::optional<bool> domain_pinned;
 };
 
 struct PodGone {

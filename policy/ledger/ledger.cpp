@@ -23,6 +23,10 @@ bool merge(std::optional<T>& known, const std::optional<T>& seen) {
   return true;
 }
 
+bool merge(bool& known, std::optional<bool> seen) {
+  return seen && std::exchange(known, *seen) != *seen;
+}
+
 /// A pod's annotations do not change while it runs: a source that reports none does not know them.
 bool merge(Annotations& known, const Annotations& seen) {
   if (seen.empty() || seen == known) return false;
@@ -70,7 +74,8 @@ PodSeen report_of(const PodRecord& pod) {
           .annotations = pod.annotations,
           .requested_grade = pod.requested_grade,
           .proxy = pod.proxy,
-          .original_cpus = pod.original_cpus};
+          .original_cpus = pod.original_cpus,
+          .domain_pinned = pod.domain_pinned ? std::optional(true) : std::nullopt};
 }
 
 bool is_namesake(const ContainerFacts& one, const ContainerFacts& other) {
@@ -267,6 +272,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= merge(pod.vmm, event.vmm);
   changed |= merge(pod.proxy, event.proxy);
   changed |= merge(pod.original_cpus, event.original_cpus);
+  changed |= merge(pod.domain_pinned, event.domain_pinned);
   return changed;
 }
 

@@ -63,6 +63,7 @@ void LibvirtSource::start() {
 }
 
 void LibvirtSource::refresh() {
+  report_status();
   retry_unmatched();
   update_soon();
 }
@@ -85,16 +86,17 @@ void LibvirtSource::update() {
   const DomainOwners before =
       std::exchange(owners_, find_domain_owners(domain_pods(node_.ledger()), settings_.rules));
   watch_domains(*client_);
-  forget_unwatched();
+  forget_unowned();
   greet_sandboxes(before);
   log_refusals();
   if (node_.may_widen()) place_orders(*client_);
 }
 
-void LibvirtSource::forget_unwatched() {
-  const auto lost =
-      std::erase_if(unmatched_, [this](const auto& one) { return !owners_.contains(one.first); });
-  if (lost > 0) report_status();
+void LibvirtSource::forget_unowned() {
+  const auto has_no_owner = [this](const auto& one) { return !owners_.contains(one.first); };
+  const auto forgotten =
+      std::erase_if(unmatched_, has_no_owner) + std::erase_if(unrecorded_, has_no_owner);
+  if (forgotten > 0) report_status();
 }
 
 void LibvirtSource::watch_domains(Client& client) {
@@ -119,13 +121,34 @@ void LibvirtSource::give_back_forgotten(Client& client) {
 }
 
 void LibvirtSource::place_orders(Client& client) {
+  std::vector<std::pair<std::string, Order>> changed;
   for (const auto& [domain, id] : owners_) {
     auto order = order_for(id, domain);
     const auto last = ordered_.find(domain);
     if (!order || (last != ordered_.end() && last->second == *order)) continue;
-    ordered_.insert_or_assign(domain, *order);
-    client.order(std::move(*order));
+    changed.emplace_back(id, std::move(*order));
   }
+  for (auto& [id, order] : changed) {
+    if (!order.give_back && !note(id)) continue;
+    ordered_.insert_or_assign(order.domain, order);
+    client.order(std::move(order));
+  }
+}
+
+/// That libvirt's record has pins of ours is saved before libvirt is told, so that a daemon after
+/// kill -9 can give them back. False: there is no such sandbox any more.
+bool LibvirtSource::note(const std::string& sandbox) {
+  const auto is_noted = [&] {
+    const ledger::PodRecord* pod = node_.ledger().find(sandbox);
+    return pod != nullptr && pod->domain_pinned;
+  };
+  if (!is_noted()) report_pinned(sandbox, true);
+  return is_noted();
+}
+
+void LibvirtSource::report_pinned(const std::string& sandbox, bool pinned) {
+  node_.handle(
+      {{ledger::Source::kLibvirt, ledger::PodSeen{.id = sandbox, .domain_pinned = pinned}}});
 }
 
 /// A sandbox may come to a domain that has run for long, and of which libvirt has nothing new to
@@ -179,14 +202,22 @@ std::optional<Order> LibvirtSource::order_for(const std::string& sandbox,
   if (!state || state->pod.domain != domain || (state->observed && !state->released)) {
     return std::nullopt;
   }
-  if (state->released) {
-    const auto last = ordered_.find(domain);
-    return last == ordered_.end() ? std::nullopt : std::optional(give_back(last->second));
-  }
+  if (state->released) return give_back_order(state->pod);
   Order order{.domain = domain, .pins = domain_pins(state->plan)};
   order.in_config = settings_.in_config;
   if (state->moves_memory) order.memory = domain_memory(state->plan.mems, state->memory);
   return order;
+}
+
+/// Pins may be those of a daemon before this one.
+std::optional<Order> LibvirtSource::give_back_order(const ledger::PodRecord& pod) const {
+  if (const auto last = ordered_.find(pod.domain); last != ordered_.end()) {
+    return give_back(last->second);
+  }
+  if (!pod.domain_pinned) return std::nullopt;
+  Order order{.domain = pod.domain, .pins = {}};
+  order.in_config = settings_.in_config;
+  return give_back(std::move(order));
 }
 
 /// What an order changed goes back; memory may be anywhere.
@@ -208,14 +239,17 @@ void LibvirtSource::connection_changed(bool up, const std::string& text) {
   report_all_seen();
 }
 
-/// A domain that runs and is no process that we know may be on any CPU.
 void LibvirtSource::report_status() {
-  source::Status status = connection_;
-  if (status.up && !unmatched_.empty()) {
-    const auto& [domain, reason] = *unmatched_.begin();
-    status = {false, "domain " + domain + ": " + reason};
-  }
-  node_.set_status(ledger::Source::kLibvirt, std::move(status));
+  node_.set_status(ledger::Source::kLibvirt, current_status());
+}
+
+/// A domain that runs and is no process that we know may be on any CPU.
+source::Status LibvirtSource::current_status() const {
+  if (client_ && client_->is_hung()) return {false, settings_.uri + ": libvirt does not respond"};
+  if (!connection_.up || (unmatched_.empty() && unrecorded_.empty())) return connection_;
+  const bool is_found = unmatched_.empty();
+  const auto& [domain, reason] = is_found ? *unrecorded_.begin() : *unmatched_.begin();
+  return {is_found, "domain " + domain + ": " + reason};
 }
 
 /// libvirt has nothing new to report of a domain that only we cannot find.
@@ -260,6 +294,7 @@ void LibvirtSource::domain_changed(const DomainSeen& domain) {
     domain_runs(sandbox, domain);
   } else {
     set_unmatched(domain.name, "");
+    unrecorded_.erase(domain.name);
     node_.observe(sandbox);
   }
   report_all_seen();
@@ -295,15 +330,21 @@ base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandb
 /// cgroup that was in the way.
 void LibvirtSource::recorded(const std::string& domain, const base::Result<int>& calls) {
   if (calls) {
+    unrecorded_.erase(domain);
     log_.info("pins written to libvirt's record",
               {{"domain", domain}, {"calls", std::to_string(*calls)}});
   } else {
+    unrecorded_[domain] = "pins not in libvirt's record: " + calls.error().message;
     log_.warning("cannot record a domain's pins in libvirt yet",
                  {{"domain", domain}, {"reason", calls.error().message}});
   }
+  report_status();
   const std::string* owner = sandbox_of(domain);
   if (owner == nullptr) return;
   const std::string sandbox = *owner;
+  const auto order = ordered_.find(domain);
+  const bool is_back = calls && order != ordered_.end() && order->second.give_back;
+  if (is_back) report_pinned(sandbox, false);
   node_.observe(sandbox);
   if (calls) recorded_(sandbox);
 }

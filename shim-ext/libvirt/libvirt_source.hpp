@@ -39,7 +39,8 @@ class LibvirtSource final : public source::Source {
 
   /// Connects.
   void start() override;
-  /// Memory arrives without a run of the line, and processes without a word of libvirt.
+  /// Memory arrives without a run of the line, and processes without a word of libvirt, which may
+  /// have none because it hangs.
   void refresh() override;
   void notify(source::Notice notice) override;
 
@@ -47,16 +48,20 @@ class LibvirtSource final : public source::Source {
   void update_soon();
   void update();
   void watch_domains(Client& client);
-  void forget_unwatched();
+  void forget_unowned();
   void give_back_forgotten(Client& client);
   void place_orders(Client& client);
   void greet_sandboxes(const policy::plan::DomainOwners& before);
   void log_refusals();
   std::string refusal_text(const policy::plan::DomainPod& pod) const;
   std::optional<Order> order_for(const std::string& sandbox, const std::string& domain) const;
+  std::optional<Order> give_back_order(const policy::ledger::PodRecord& pod) const;
   Order give_back(Order order) const;
+  bool note(const std::string& sandbox);
+  void report_pinned(const std::string& sandbox, bool pinned);
   void connection_changed(bool up, const std::string& text);
   void report_status();
+  source::Status current_status() const;
   void retry_unmatched();
   void set_unmatched(const std::string& domain, const std::string& reason);
   void report_all_seen();
@@ -82,6 +87,7 @@ class LibvirtSource final : public source::Source {
   std::map<std::string, std::string> unmatched_;  ///< domains that run and are no VMM here: why not
   policy::plan::DomainOwners owners_;             ///< as of the last update
   std::map<std::string, std::string> refusals_;   ///< by sandbox, logged once
+  std::map<std::string, std::string> unrecorded_;  ///< by domain: why libvirt has other pins
   std::optional<Client> client_;
 };
 

@@ -24,7 +24,7 @@ using base::Result;
 /// How long the end waits for the thread before it leaves it to itself.
 constexpr std::chrono::milliseconds kDisconnectTime{500};
 
-// A daemon that is silent for some four seconds counts as dead: calls that wait for it fail then.
+// A daemon that is silent for some four seconds while no call waits counts as dead.
 constexpr int kKeepAliveSeconds = 1;
 constexpr unsigned kKeepAliveCount = 3;
 
@@ -44,6 +44,8 @@ struct Client::Shared {
   std::condition_variable ended;
   bool stopped = false;
   bool has_ended = false;
+  std::optional<base::Clock::Time>
+      calling_since;  ///< when a call that may not have returned was made
   std::set<std::string> watched;
   std::map<std::string, Order> orders;  ///< since they were last taken
 
@@ -58,6 +60,11 @@ struct Client::Shared {
   void ring() const {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(wake.get(), &one, sizeof one);
+  }
+
+  void set_calling(std::optional<base::Clock::Time> time) {
+    const std::lock_guard lock(mutex);
+    calling_since = time;
   }
 
   /// One waits that is newer than what the thread works at.
@@ -137,6 +144,7 @@ void Client::Worker::run() {
   while (drain_events()) {
     if (!connection_) connect();
     if (connection_) serve();
+    shared_->set_calling(std::nullopt);
     library_.event_run_default_impl();
   }
   close();
@@ -149,6 +157,7 @@ bool Client::Worker::drain_events() {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->stopped) return false;
   round_ = shared_->clock.now();
+  shared_->calling_since = round_;
   std::erase_if(work_, [&](const auto& entry) { return !shared_->watched.contains(entry.first); });
   for (const std::string& name : shared_->watched) work_.try_emplace(name);
   for (auto& [name, order] : std::exchange(shared_->orders, {})) {
@@ -237,6 +246,7 @@ void Client::Worker::serve() {
   const bool is_time = round_ >= next_refresh_;
   if (is_time) next_refresh_ = round_ + shared_->options.interval;
   for (auto& [name, work] : work_) {
+    shared_->set_calling(shared_->clock.now());
     if (is_time || work.touched || !work.reported) refresh(name, work);
     const bool retry = is_time || !work.failure;
     if (work.order && work.due && retry && work.reported && work.reported->runs) {
@@ -375,6 +385,11 @@ void Client::order(Order order) {
   std::string name = order.domain;
   shared_->orders.insert_or_assign(std::move(name), std::move(order));
   shared_->ring();
+}
+
+bool Client::is_hung() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->calling_since && shared_->clock.now() - *shared_->calling_since > kHungTime;
 }
 
 }  // namespace ka::libvirt

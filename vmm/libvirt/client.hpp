@@ -48,6 +48,9 @@ struct Order {
   bool operator==(const Order&) const = default;
 };
 
+/// How long a call may wait before libvirt counts as hung.
+inline constexpr std::chrono::seconds kHungTime{4};
+
 struct ClientOptions {
   std::string uri;
   /// Interval of polling for what libvirt has no event for (hotplugged vCPUs), and between
@@ -87,6 +90,9 @@ class Client {
   void watch_only(std::set<std::string> domains);
   /// Replaces the order for that domain, which must be watched.
   void order(Order order);
+  /// Whether a call has waited for libvirt for kHungTime. libvirt's keepalive cannot tell: its
+  /// messages come from the event loop, which does not run while a call waits.
+  bool is_hung() const;
 
  private:
   struct Shared;
