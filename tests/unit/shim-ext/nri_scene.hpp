@@ -215,6 +215,9 @@ class NriScene {
           ++vmm_questions;
           answer_to.push_back(origin);
           if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
+          if (hidden_pids.contains(pid)) {
+            return base::fail(base::ErrorCode::kUnavailable, "it cannot be read");
+          }
           return nri::Process{vmm_pids.contains(pid), {pid, reused_pids.contains(pid) ? 2U : 1U}};
         },
         diary, log_, clock_);
@@ -278,7 +281,7 @@ class NriScene {
 
   NriDiary diary;
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
-  std::set<int> vmm_pids, ended_pids, reused_pids;
+  std::set<int> vmm_pids, ended_pids, reused_pids, hidden_pids;
   int vmm_questions = 0;
   std::vector<nri::Origin> answer_to;
   std::string log_lines;

@@ -441,6 +441,26 @@ TEST_CASE("a pod whose process exits without an event is removed") {
   CHECK(scene.diary.drain().empty());
 }
 
+TEST_CASE("a process that cannot be examined is no proof of a pod without a VM") {
+  NriScene scene;
+  scene.vmm_pids = {100};
+  scene.hidden_pids = {100, 200, 300};
+  scene.start();
+  scene.handshake();
+  scene.call("RunPodSandbox", about(nri_pod("vm", 100)));
+  scene.call("RunPodSandbox", about(nri_pod("runc", 200)));
+  scene.call("RunPodSandbox", about(nri_pod("ended", 300)));
+  scene.diary.drain();
+  scene.plugin().poll();
+  CHECK(scene.diary.drain().empty());
+  CHECK(scene.plugin().unread() == "pod ended: it cannot be read");
+  scene.hidden_pids.clear();
+  scene.ended_pids = {300};
+  scene.plugin().poll();
+  CHECK(scene.diary.drain() == Lines{"after (pod vm vm 100)"});
+  CHECK(scene.plugin().unread().empty());
+}
+
 TEST_CASE("a process that reuses a pid is another one, and may become a VMM") {
   NriScene scene;
   scene.start();
