@@ -44,6 +44,16 @@ void Board::remove_sandbox(std::string_view id) {
   if (const auto known = sandboxes_.find(id); known != sandboxes_.end()) sandboxes_.erase(known);
 }
 
+void Board::hand_over_guest(const std::string& from, const std::string& to) {
+  const Entry* before = find(from);
+  if (before == nullptr || !before->guest || sandboxes_.contains(to)) return;
+  add_sandbox(to);
+  restore_guest(to, {.address = before->guest->address,
+                     .text = "not connected yet",
+                     .writes = before->guest->writes,
+                     .plugged = before->guest->plugged});
+}
+
 void Board::set_guest(const std::string& sandbox, GuestView view) {
   Entry* entry = find(sandbox);
   if (entry == nullptr) return;

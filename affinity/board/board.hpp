@@ -54,6 +54,8 @@ class Board {
   void add_sandbox(const std::string& id);
   /// It is gone, and everything recorded of it.
   void remove_sandbox(std::string_view id);
+  /// The VM of one sandbox is another's: what is known of its guest goes with it.
+  void hand_over_guest(const std::string& from, const std::string& to);
 
   /// Records the state of a sandbox's guest, and notifies: when this returns, the requests to the
   /// guest are in the state file. Does nothing for an unknown sandbox.

@@ -119,8 +119,7 @@ void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::Sa
   }
 }
 
-/// If only an undo is pending, the agent that got the request; else by
-/// what the sources reported, or by the VMM's command line.
+/// For an undo the agent that got the request, else as a source or the VMM's command line has it.
 std::optional<guest::Address> Guests::known_address(const Guest& guest,
                                                     const std::vector<std::string>& command_line,
                                                     const policy::ledger::PodRecord& pod) const {
@@ -340,22 +339,21 @@ void Guests::show(const std::string& sandbox, Guest& guest) {
 
 void Guests::measure(const std::string& sandbox, const guest::LatencyRequest& request,
                      guest::Measurement::Done done) {
-  using base::ErrorCode;
+  using base::ErrorCode, base::fail;
   const auto found = guests_.find(sandbox);
   const bool has_ours = found != guests_.end() && found->second.state == State::kOurs &&
                         found->second.record.view.connected;
   if (!has_ours) {
-    return done(
-        base::fail(ErrorCode::kUnavailable, "no kata-affinity-agent responds in its guest"));
+    return done(fail(ErrorCode::kUnavailable, "no kata-affinity-agent responds in its guest"));
   }
   const guest::Address& address = found->second.ours->address();
   if (address.kind == guest::Address::Kind::kSerial) {
-    return done(base::fail(
-        ErrorCode::kUnavailable,
-        "its agent is behind a serial port, which carries one connection; vsock is needed"));
+    return done(
+        fail(ErrorCode::kUnavailable,
+             "its agent is behind a serial port, which carries one connection; vsock is needed"));
   }
   if (measurements_.contains(sandbox)) {
-    return done(base::fail(ErrorCode::kConflict, "a measurement of this sandbox is in progress"));
+    return done(fail(ErrorCode::kConflict, "a measurement of this sandbox is in progress"));
   }
   measurements_[sandbox] = std::make_unique<guest::Measurement>(
       io_, clock_, address, request, [this, sandbox, done = std::move(done)](auto result) {
@@ -371,12 +369,14 @@ void Guests::drop(const std::string& sandbox) {
   release_starts(sandbox);
 }
 
-/// A VM that lives on without us is given its containers' CPUs back.
+/// A VM that lives on without us, as no other pod's, is given its containers' CPUs back.
 void Guests::forget(const std::string& sandbox) {
-  auto gone = guests_.extract(sandbox);
+  const auto gone = guests_.extract(sandbox);
   if (gone.empty()) return;
   release_starts(sandbox);
-  if (gone.mapped().record.view.connected) release_guest(gone.mapped().record);
+  const auto& [record, vmm] = std::tie(gone.mapped().record, gone.mapped().vmm);
+  const bool is_anothers = vmm && line_.node().ledger().find_holder(*vmm, sandbox) != nullptr;
+  if (record.view.connected && !is_anothers) release_guest(record);
 }
 
 /// The sandbox is gone, so nothing reports the result.

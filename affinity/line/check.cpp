@@ -94,14 +94,12 @@ struct Checker {
     return pod;
   }
 
-  /// One VM is one sandbox.
+  /// One VM is one sandbox. A state file alone is no evidence of which.
   Result<void> check_vmm(const std::string& id, const policy::ProcessId& vmm) const {
-    for (const auto& [other, pod] : ledger.pods()) {
-      if (other == id || pod.vmm != vmm) continue;
-      return fail(ErrorCode::kConflict,
-                  process_name(vmm.pid) + " belongs to sandbox \"" + other + '"');
-    }
-    return {};
+    const policy::ledger::PodRecord* holder = ledger.find_holder(vmm, id);
+    if (holder == nullptr || holder->vmm_from_state) return {};
+    return fail(ErrorCode::kConflict,
+                process_name(vmm.pid) + " belongs to sandbox \"" + holder->id + '"');
   }
 };
 

@@ -38,6 +38,7 @@ Line::Changes Line::fold(const std::vector<Event>& events) {
     if (!change.any) continue;
     changes.pods.insert(change.sandbox);
     changes.pods.insert(change.ownership_changed.begin(), change.ownership_changed.end());
+    if (!change.former_pod.empty()) changes.pods.insert(change.former_pod);
     if (!change.only_widens) changes.narrowed.insert(change.sandbox);
     changes.owners |= change.owners;
     changes.exclusive_map |= change.exclusive_map;
@@ -64,8 +65,16 @@ Change Line::fold(const Event& event) {
     dead_.erase(sandbox->id());
   }
   Change change = node_.registry.fold(event);
+  if (!change.former_pod.empty()) hand_over_vm(change);
   if (change.any) add_or_remove_sandbox(change.sandbox);
   return change;
+}
+
+/// What is kept of the former sandbox elsewhere goes by the notification.
+void Line::hand_over_vm(const Change& change) {
+  node_.sandboxes.hand_over(change.former_pod, *node_.registry.find(change.sandbox));
+  unplaced_.erase(change.former_pod);
+  node_.board.notify(board::NotificationKind::kSandboxPlanned, change.former_pod, {});
 }
 
 /// Pods of other runtimes have no run that saves them.

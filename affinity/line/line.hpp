@@ -122,6 +122,7 @@ class Line {
   // Events (events.cpp).
   Changes fold(const std::vector<policy::ledger::Event>& events);
   policy::ledger::Change fold(const policy::ledger::Event& event);
+  void hand_over_vm(const policy::ledger::Change& change);
   void record_trespasses(const policy::CpuSet& taken);
   Affected affected_by(const Changes& changes) const;
   Outcome narrow_by(const Changes& changes, std::chrono::nanoseconds budget);

@@ -133,7 +133,8 @@ Result<void> check_vmm(const policy::ledger::PodRecord& pod, const fs::path& mou
 Result<void> check_others(const policy::ledger::PodRecord& pod, const fs::path& cgroup,
                           const policy::ledger::Ledger& ledger, const vmm::Roots& roots) {
   for (const auto& [id, other] : ledger.pods()) {
-    if (id == pod.id || !other.vmm) continue;
+    const bool is_same_vm = other.vmm == pod.vmm;  // which pod's that is, is decided elsewhere
+    if (id == pod.id || !other.vmm || is_same_vm) continue;
     std::vector<fs::path> theirs = cgroups_of(roots, *other.vmm);
     if (!other.cgroup.empty()) theirs.push_back(absolute(other.cgroup));
     const auto inside =

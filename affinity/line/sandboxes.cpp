@@ -52,6 +52,18 @@ void Sandboxes::restore(const state::Saved& saved) {
   map_[id] = std::move(sandbox);
 }
 
+/// The plan was for the containers of `former`, and an operator has released that one.
+void Sandboxes::hand_over(std::string_view former, const policy::ledger::PodRecord& pod) {
+  const Sandbox* before = find(former);
+  if (before == nullptr) return;
+  state::Saved saved = before->saved(pod);
+  saved.plan.reset();
+  saved.released = saved.left_alone = false;
+  if (const Sandbox* known = find(pod.id)) saved.originals.merge(known->saved(pod).originals);
+  remove(former);
+  restore(saved);
+}
+
 void Sandboxes::set_plan(Sandbox& sandbox, policy::plan::SandboxPlan plan, policy::CpuSet doubted) {
   count_floating(sandbox, -1);
   sandbox.set_plan(std::move(plan), std::move(doubted));

@@ -42,6 +42,8 @@ class Sandboxes {
   void remove(std::string_view id);
   /// As it was before a restart.
   void restore(const state::Saved& saved);
+  /// The VM of sandbox `former` is that of `pod`: the latter has what the VM had without us.
+  void hand_over(std::string_view former, const policy::ledger::PodRecord& pod);
   void set_plan(Sandbox& sandbox, policy::plan::SandboxPlan plan, policy::CpuSet doubted);
 
   /// Floating vCPUs on each CPU, without those of one sandbox (policy/plan: add_floating_load).

@@ -29,10 +29,13 @@ template <typename Pod>
 const PodRecord* holder_of_vmm(const Pod& claimant, const Ledger& ledger) {
   const PodRecord* known = ledger.find(claimant.id);
   if (!claimant.vmm || (known != nullptr && known->vmm == claimant.vmm)) return nullptr;
-  for (const auto& [id, pod] : ledger.pods()) {
-    if (id != claimant.id && pod.vmm == claimant.vmm) return &pod;
-  }
-  return nullptr;
+  return ledger.find_holder(*claimant.vmm, claimant.id);
+}
+
+/// The same, where a source has reported it since the start.
+const PodRecord* reported_holder(const PodSeen& claimant, const Ledger& ledger) {
+  const PodRecord* holder = holder_of_vmm(claimant, ledger);
+  return holder == nullptr || holder->vmm_from_state ? nullptr : holder;
 }
 
 /// What is in one set alone.
@@ -48,6 +51,14 @@ template <typename Pod>
 std::string refused_text(const Pod& claimant, const PodRecord& holder) {
   return "process " + std::to_string(claimant.vmm->pid) + " is the VM of sandbox " +
          title(holder.id, holder.pod_name) + ", not of " + title(claimant.id, claimant.pod_name);
+}
+
+/// Of a pod that is known from its state file.
+template <typename Pod>
+std::string lost_text(const Pod& loser, const PodRecord& holder) {
+  return refused_text(loser, holder) +
+         "; it is not placed, and keeps its CPUs until `kata-affinityctl sandbox rm " + loser.id +
+         '`';
 }
 
 }  // namespace
@@ -79,7 +90,7 @@ void Registry::subscribe() {
 
 Change Registry::fold(const Event& event) {
   const auto* seen = std::get_if<PodSeen>(&event.body);
-  if (const auto* holder = seen == nullptr ? nullptr : holder_of_vmm(*seen, ledger_)) {
+  if (const auto* holder = seen == nullptr ? nullptr : reported_holder(*seen, ledger_)) {
     refuse_vmm(seen->id, refused_text(*seen, *holder), event.source);
     Event without = event;
     std::get<PodSeen>(without.body).vmm.reset();
@@ -90,6 +101,7 @@ Change Registry::fold(const Event& event) {
   Change change = apply(event);
   update_gate(event);
   if (!change.any) return change;
+  if (!change.former_pod.empty()) hand_over_vm(change.former_pod, event);
   const bool is_whole = std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
                         std::holds_alternative<policy::ledger::PreparedSeen>(event.body);
   if (is_whole) current_resources_ = false;
@@ -156,6 +168,15 @@ bool Registry::is_admitted(const Event& event) const {
 void Registry::refuse_vmm(const std::string& pod, const std::string& text, Source source) {
   board_.notify(NotificationKind::kVmmRefused, pod, text, std::string(source_name(source)));
   log_.warning("two pods claim one VM", {{"sandbox", pod}, {"reason", text}});
+}
+
+/// What is in the guest goes with the VM. That the former pod's CPUs are free nobody has said.
+void Registry::hand_over_vm(const std::string& former, const Event& event) {
+  const PodRecord& pod = *ledger_.find(std::get<PodSeen>(event.body).id);
+  PodSeen loser{.id = former, .pod_name = ledger_.find(former)->pod_name, .vmm = pod.vmm};
+  board_.hand_over_guest(former, pod.id);
+  board_.remove_sandbox(former);
+  refuse_vmm(former, lost_text(loser, pod), event.source);
 }
 
 Change Registry::end(const std::string& sandbox) {
@@ -274,13 +295,9 @@ bool Registry::restore_pod(const state::Saved& saved) {
 
 /// The CPUs of its containers stay theirs: nobody has said that they ended.
 void Registry::restore_without_vmm(const PodRecord& pod, const PodRecord& holder) {
-  refuse_vmm(pod.id,
-             refused_text(pod, holder) +
-                 "; it is not placed, and keeps its CPUs until `kata-affinityctl sandbox rm " +
-                 pod.id + '`',
-             Source::kState);
+  refuse_vmm(pod.id, lost_text(pod, holder), Source::kState);
   PodRecord without = pod;
-  without.vmm.reset();
+  without.remove_vm();
   ledger_.restore(std::move(without));
 }
 

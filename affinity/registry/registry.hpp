@@ -53,7 +53,8 @@ class Registry {
   const std::vector<policy::ledger::RefusedClaims>& refused() const { return refused_; }
 
   /// Folds an event into the ledger and notifies of what changed. One VM is one sandbox: a second
-  /// pod with the same is recorded without it.
+  /// pod with the same is recorded without it, unless the first has it by its state file alone.
+  /// Then that one loses it (Change::former_pod).
   policy::ledger::Change fold(const policy::ledger::Event& event);
   /// The VMM of a sandbox has ended: forgets it, and its state on disk.
   policy::ledger::Change end(const std::string& sandbox);
@@ -97,6 +98,7 @@ class Registry {
   bool restore_pod(const state::Saved& saved);
   void restore_without_vmm(const policy::ledger::PodRecord& pod,
                            const policy::ledger::PodRecord& holder);
+  void hand_over_vm(const std::string& former, const policy::ledger::Event& event);
   void update_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);
   policy::ledger::Change apply(const policy::ledger::Event& event);

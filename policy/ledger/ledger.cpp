@@ -119,8 +119,17 @@ CpuSet PodRecord::exclusive_cpus() const {
   return cpus;
 }
 
+void PodRecord::remove_vm() {
+  vmm.reset();
+  vmm_from_state = false;
+  proxy.reset();
+  original_cpus.reset();
+  for (std::string* way : {&cgroup, &qmp_socket, &agent, &domain}) way->clear();
+}
+
 Change Ledger::apply(const Event& event) {
   Change change;
+  change.former_pod = withdraw_vm(event.body);
   change.sandbox = subject(event.body);
   const bool by_kubelet = std::holds_alternative<KubeletSeen>(event.body);
   const bool by_driver = std::holds_alternative<PreparedSeen>(event.body);
@@ -154,6 +163,7 @@ void Ledger::restore(PodRecord pod) {
     container.exclusive_before = container.facts.exclusive;
     container.doubted_before = container.in_doubt;
   }
+  pod.vmm_from_state = pod.vmm.has_value();
   const std::string id = pod.id;
   Touched touched;
   remove_from_index(id, touched);
@@ -190,6 +200,22 @@ void Ledger::set_connected(Source source, bool connected) {
 const PodRecord* Ledger::find(std::string_view id) const {
   const auto found = pods_.find(id);
   return found == pods_.end() ? nullptr : &found->second;
+}
+
+const PodRecord* Ledger::find_holder(const ProcessId& vmm, std::string_view id) const {
+  const auto found = std::ranges::find_if(
+      pods_, [&](const auto& entry) { return entry.first != id && entry.second.vmm == vmm; });
+  return found == pods_.end() ? nullptr : &found->second;
+}
+
+/// The result: the pod that has lost it; empty: none has.
+std::string Ledger::withdraw_vm(const EventBody& body) {
+  const auto* seen = std::get_if<PodSeen>(&body);
+  if (seen == nullptr || !seen->vmm) return {};
+  const PodRecord* holder = find_holder(*seen->vmm, seen->id);
+  if (holder == nullptr || !holder->vmm_from_state) return {};
+  pods_.find(holder->id)->second.remove_vm();
+  return holder->id;
 }
 
 std::optional<ContainerFacts> Ledger::facts_of(const std::string& pod,
@@ -270,6 +296,7 @@ bool Ledger::fold(const PodSeen& event, Source source) {
   changed |= merge(pod.annotations, event.annotations);
   changed |= merge(pod.requested_grade, event.requested_grade);
   changed |= merge(pod.vmm, event.vmm);
+  if (event.vmm) pod.vmm_from_state = false;
   changed |= merge(pod.proxy, event.proxy);
   changed |= merge(pod.original_cpus, event.original_cpus);
   changed |= merge(pod.domain_pinned, event.domain_pinned);

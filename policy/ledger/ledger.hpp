@@ -46,6 +46,7 @@ struct PodRecord {
   std::string pod_name;
   std::string handler;
   std::optional<ProcessId> vmm;  ///< present: a VM sandbox
+  bool vmm_from_state = false;   ///< no source has reported it since the start
   std::string cgroup;
   std::string qmp_socket;
   std::string agent;
@@ -66,6 +67,8 @@ struct PodRecord {
   const std::string& owner() const;
   /// CPUs exclusive to this pod's containers: also those of exited ones, which stay reserved.
   CpuSet exclusive_cpus() const;
+  /// Forgets the VM and all that describes it. The containers keep their CPUs.
+  void remove_vm();
 };
 
 /// What an event changed.
@@ -80,12 +83,15 @@ struct Change {
   std::set<std::string> ownership_changed;
   /// All that changed is that a shared container may use more CPUs: nobody has to leave any.
   bool only_widens = false;
+  /// The pod that had the VM which this event reports of another pod; empty: none had.
+  std::string former_pod;
 };
 
 class Ledger {
  public:
   /// Folds one event. An event about an unknown pod's container creates the pod's record, since
-  /// sources may overtake each other.
+  /// sources may overtake each other. A VM that it reports is taken from a pod that has it by its
+  /// state file alone.
   Change apply(const Event& event);
 
   /// Takes a whole record back, as it was before a restart. What has been reported of the pod since
@@ -97,6 +103,8 @@ class Ledger {
   void set_connected(Source source, bool connected);
 
   const PodRecord* find(std::string_view id) const;
+  /// The pod other than `id` whose VM this is; null: none.
+  const PodRecord* find_holder(const ProcessId& vmm, std::string_view id) const;
   const std::map<std::string, PodRecord, std::less<>>& pods() const { return pods_; }
 
   /// CPUs that containers of pods other than `id` own exclusively. A CPU that two pods claim is in
@@ -177,6 +185,7 @@ class Ledger {
   };
 
   PodRecord& record(const std::string& id, Source source);
+  std::string withdraw_vm(const EventBody& body);
   void add_to_index(const std::string& id, Touched& touched);
   void remove_from_index(const std::string& id, Touched& touched);
   void touch(const PodRecord& pod, Touched& touched) const;

@@ -250,7 +250,7 @@ void KataSource::observe_mask(const source::SandboxState& sandbox, Events& news)
     if (others) news.push_back({ledger::Source::kCgroup, ledger::ContainerGone{id, container}});
   }
   masks_.insert(id);
-  ledger::PodSeen pod{.id = id, .pod_uid = sandbox.pod_uid, .vmm = sandbox.pod.vmm};
+  ledger::PodSeen pod{.id = id, .pod_uid = sandbox.pod_uid};
   ledger::ContainerSeen mask{.sandbox = id, .id = kMask, .spec = {.cpus = *cpus}};
   news.push_back({ledger::Source::kCgroup, std::move(pod)});
   news.push_back({ledger::Source::kCgroup, std::move(mask)});

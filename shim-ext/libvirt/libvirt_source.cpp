@@ -313,17 +313,15 @@ void LibvirtSource::domain_runs(const std::string& sandbox, const DomainSeen& do
   node_.handle({{ledger::Source::kLibvirt, std::move(pod)}});
 }
 
-/// One VM is one sandbox.
+/// One VM is one sandbox. Which pod is a domain may be a tenant's word: it takes the VM from none,
+/// also where only a state file has it.
 base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandbox,
                                                         const DomainSeen& domain) const {
   auto vmm = vmm::find_domain(roots_, domain.name, domain.uuid);
   if (!vmm) return vmm;
-  for (const auto& [id, pod] : node_.ledger().pods()) {
-    if (id != sandbox && pod.vmm == *vmm) {
-      return base::fail(base::ErrorCode::kConflict, "its VMM is that of sandbox " + id);
-    }
-  }
-  return vmm;
+  const ledger::PodRecord* holder = node_.ledger().find_holder(*vmm, sandbox);
+  if (holder == nullptr) return vmm;
+  return base::fail(base::ErrorCode::kConflict, "its VMM is that of sandbox " + holder->id);
 }
 
 /// libvirt has made the pins too, also those before a call that failed, and may have widened a

@@ -9,6 +9,7 @@
 
 #include "affinity/daemon/source_node.hpp"
 #include "affinity/line/source_findings.hpp"
+#include "affinity/state/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/text_log.hpp"
@@ -171,6 +172,23 @@ TEST_CASE("runtime-rs's mask is followed, and owned if it equals the pod's claim
   scene.source.notify(Notice::kCgroupWritten);
   const auto containers = scene.line().node().view("s1")->pod.containers;
   CHECK((containers.size() == 1 && containers.contains("c1")));
+}
+
+TEST_CASE("a mask is no report of whose the VM is") {
+  Scene scene;
+  scene.start_vmm();
+  scene.write_mask(CpuSet{2, 3});
+  state::Saved saved;
+  saved.pod.id = "s1";
+  saved.pod.source = policy::ledger::Source::kCgroup;
+  saved.pod.vmm = tests::process_id(kVmm);
+  std::ofstream(scene.state_dir() / "s1.json") << state::to_text(saved, "boot");
+  scene.line().adopt();
+  scene.source.notify(Notice::kCgroupWritten);
+  REQUIRE(scene.line().node().view("s1")->pod.containers.contains("sandbox-mask"));
+  scene.line().handle({policy::ledger::Source::kNri,
+                       policy::ledger::PodSeen{.id = "s2", .vmm = tests::process_id(kVmm)}});
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"s2"});
 }
 
 TEST_CASE("the mask container is removed when the runtime reports containers") {

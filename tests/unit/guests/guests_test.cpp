@@ -81,17 +81,26 @@ const std::string kApp(64, 'a');
 /// A VM with 3 vCPUs on a machine of 8 CPUs, and a container that owns CPU 5.
 struct Scene {
   Scene() {
+    guests.emplace(io, host.line(), host.board(), roots, log, host.clock);
     guest.cpus({0, 2, 1});
     agent.cpus_changed();
     host.boot_vm(100, 3);
     policy::ledger::PodSeen pod;
     pod.id = "s1";
     pod.vmm = tests::process_id(100);
-    pod.agent = "unix://" + (host_dir.path() / "agent").string();
+    pod.agent = "unix://" + agent_path();
     REQUIRE(host.requests().submit({policy::ledger::Source::kApi, pod}));
   }
 
+  void restart() {
+    guests.reset();
+    host.start();
+    host.line().adopt();
+    guests.emplace(io, host.line(), host.board(), roots, log, host.clock);
+  }
+
   void own(int cpu) { REQUIRE(host.container("s1", kApp, policy::CpuSet{cpu}, true)); }
+  std::string agent_path() const { return (host_dir.path() / "agent").string(); }
   const board::GuestView& view() { return *host.line().node().view("s1")->guest; }
   std::string cpuset() { return guest.read("cgroup/pods/" + kApp + "/cpuset.cpus"); }
   void run_for(std::chrono::milliseconds time) { tests::run_for(io, host.clock, time); }
@@ -99,7 +108,7 @@ struct Scene {
   std::optional<base::Clock::Time::duration> start() {
     const auto began = host.clock.now();
     std::optional<base::Clock::Time::duration> elapsed;
-    guests.await("s1", kApp, [&] { elapsed = host.clock.now() - began; });
+    guests->await("s1", kApp, [&] { elapsed = host.clock.now() - began; });
     if (!elapsed) run_for(400ms);
     return elapsed;
   }
@@ -107,7 +116,7 @@ struct Scene {
   /// Before anything is waited for.
   bool starts_at_once() {
     bool went_on = false;
-    guests.await("s1", kApp, [&went_on] { went_on = true; });
+    guests->await("s1", kApp, [&went_on] { went_on = true; });
     const bool at_once = went_on;
     if (!at_once) run_for(400ms);
     return at_once;
@@ -124,7 +133,7 @@ struct Scene {
                    .debugfs = host.node.debugfs(),
                    .cgroup = host.node.cgroup(),
                    .run = host_dir.path()};
-  guests::Guests guests{io, host.line(), host.board(), roots, log, host.clock};
+  std::optional<guests::Guests> guests;
 };
 
 }  // namespace
@@ -174,6 +183,25 @@ TEST_CASE("a container's plan reaches its guest, by APIC id") {
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].invariant == "I4");
   }
+}
+
+TEST_CASE("a guest stays placed when a source reports its VM of another pod than a state file") {
+  Scene scene;
+  scene.guest.cgroup("pods/" + kApp);
+  scene.own(5);
+  scene.run_for(200ms);
+  scene.restart();
+  scene.run_for(200ms);
+  REQUIRE(scene.view().connected);
+  scene.host.line().handle(
+      {{policy::ledger::Source::kNri,
+        policy::ledger::PodSeen{
+            .id = "s2", .vmm = tests::process_id(100), .agent = "unix://" + scene.agent_path()}}});
+  REQUIRE(scene.host.container("s2", kApp, {6}, true));
+  scene.run_for(2s);
+  CHECK_FALSE(scene.host.line().node().view("s1"));
+  CHECK(scene.host.line().node().view("s2")->guest->current);
+  CHECK_FALSE(scene.cpuset().empty());
 }
 
 TEST_CASE("the idle vCPUs of a realtime sandbox are to poll, and verify says where they do not") {
@@ -337,7 +365,7 @@ TEST_CASE("a container's start waits for its guest, up to the limit") {
   SECTION("with a stalled daemon: the guest is waited for again") {
     scene.guest.cgroup("pods/" + kApp);
     bool went_on = false;
-    scene.guests.await("s1", kApp, [&went_on] { went_on = true; });
+    scene.guests->await("s1", kApp, [&went_on] { went_on = true; });
     REQUIRE_FALSE(went_on);
     scene.server.cgroups_changed();
     scene.host.clock.advance(300ms);
@@ -352,5 +380,5 @@ TEST_CASE("a container's start waits for its guest, up to the limit") {
 TEST_CASE("a start does not wait for a guest that has no agent") {
   Scene scene;
   CHECK(scene.starts_at_once());
-  scene.guests.await("unknown", kApp, [] {});
+  scene.guests->await("unknown", kApp, [] {});
 }

@@ -201,6 +201,63 @@ TEST_CASE("one VM in two state files is placed for one pod, for good") {
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
+TEST_CASE("a VM that a source reports of another pod than a state file is placed for that pod") {
+  Restart scene;
+  scene.line().adopt();
+  REQUIRE(scene.line().node().sandbox_ids() == std::vector<std::string>{"a", "b"});
+  const auto claim = [&]() -> policy::ledger::Event {
+    return {Source::kNri,
+            policy::ledger::PodSeen{.id = "c", .pod_uid = "uid-c", .vmm = tests::process_id(100)}};
+  };
+  policy::ContainerFacts app{.id = "app", .cpus = {5}};
+  app.period = app.quota = 100000;
+  if (GENERATE(true, false)) {  // a runtime that waits, or an operator
+    scene.line().narrow({claim(), {Source::kNri, policy::ledger::whole_report("c", app)}},
+                        std::chrono::seconds(1));
+    scene.line().finish("c");
+  } else {
+    REQUIRE(scene.add("c", 100));
+    REQUIRE(scene.container("c", "app", {5}, true));
+  }
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b", "c"});
+  CHECK(scene.cpus(110) == "5");
+  CHECK(scene.line().node().ledger().exclusive() == CpuSet{3, 5});
+  CHECK(scene.cpus(210) == "0-2");  // CPU 3 is still that of a
+  CHECK(scene.has("vmm-refused"));
+  CHECK(scene.broken().empty());
+
+  SECTION("and for good") {
+    scene.start();
+    scene.notified.clear();
+    scene.line().adopt();
+    CHECK_FALSE(scene.has("vmm-refused"));
+    CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b", "c"});
+    CHECK(scene.line().node().ledger().exclusive() == CpuSet{3, 5});
+  }
+  SECTION("and has on release what it had before the first daemon") {
+    REQUIRE(scene.remove("a"));
+    REQUIRE(scene.remove("b"));
+    REQUIRE(scene.requests().release("c"));
+    CHECK(scene.cpus(110) == "0-7");
+  }
+}
+
+TEST_CASE("an operator names the cgroup of a VM that only a state file gives another pod") {
+  LineScene scene;
+  scene.boot_pod("a", 100, 1);
+  REQUIRE(scene.add("a", 100));
+  const auto claim = [&] {
+    return scene.requests().submit(
+        {Source::kApi,
+         policy::ledger::PodSeen{.id = "c", .vmm = tests::process_id(100), .cgroup = "/pods/a"}});
+  };
+  CHECK(claim().error().code == base::ErrorCode::kConflict);
+  scene.start();
+  scene.line().adopt();
+  REQUIRE(claim());
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"c"});
+}
+
 TEST_CASE("a pin that ended while no daemon ran is not put back") {
   Restart scene;
   scene.line().adopt();

@@ -225,6 +225,47 @@ TEST_CASE("of two state files with one VM the first has it, and the other pod ke
   CHECK(scene.log_lines.find("two pods claim one VM sandbox=s2") != std::string::npos);
 }
 
+TEST_CASE(
+    "a VM that only a state file gives a pod is that of the pod for which a source reports it") {
+  Scene scene;
+  const policy::ProcessId vmm{100, 5};
+  state::Saved saved;
+  saved.pod.id = "s1";
+  saved.pod.vmm = vmm;
+  saved.pod.cgroup = "pods/s1";
+  saved.pod.agent = saved.guest.writes.address = "vsock:3";
+  saved.pod.containers["c"].facts = {"c", "", {3}, {}, true};
+  saved.pod.containers["c"].stated_exclusive = true;
+  REQUIRE(scene.registry.restore(saved));
+  const auto report = [&](const std::string& pod) {
+    return scene.registry.fold({Source::kNri, PodSeen{.id = pod, .vmm = vmm}});
+  };
+  SECTION("another pod") {
+    CHECK(report("s2").former_pod == "s1");
+    CHECK(scene.registry.find("s2")->vmm == vmm);
+    const PodRecord& former = *scene.registry.find("s1");
+    CHECK_FALSE(former.vmm);
+    CHECK(former.cgroup.empty());
+    CHECK(former.agent.empty());
+    CHECK(scene.registry.ledger().exclusive() == CpuSet{3});
+    CHECK(scene.log_lines.find("two pods claim one VM sandbox=s1") != std::string::npos);
+    REQUIRE(scene.board.guest("s2") != nullptr);
+    CHECK(scene.board.guest("s2")->writes.address == "vsock:3");
+    CHECK(scene.board.guest("s1") == nullptr);
+    report("s2");
+    CHECK(scene.count(NotificationKind::kVmmRefused) == 1);
+    report("s1");  // now two sources disagree
+    CHECK(scene.registry.find("s2")->vmm == vmm);
+    CHECK_FALSE(scene.registry.find("s1")->vmm);
+  }
+  SECTION("the same pod") {
+    report("s1");
+    CHECK(report("s2").former_pod.empty());
+    CHECK(scene.registry.find("s1")->vmm == vmm);
+    CHECK_FALSE(scene.registry.find("s2")->vmm);
+  }
+}
+
 TEST_CASE("state that becomes readable late completes what was reported of its pod meanwhile") {
   Scene scene;
   state::Saved saved;
