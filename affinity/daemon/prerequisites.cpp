@@ -8,10 +8,9 @@
 
 #include "affinity/host/cpu_plugins.hpp"
 #include "affinity/host/topology.hpp"
-#include "affinity/state/store.hpp"
+#include "affinity/state/directory.hpp"
 #include "base/files.hpp"
 #include "base/log/log.hpp"
-#include "base/private_directory.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "shim-ext/watch/kubelet_state.hpp"
@@ -21,17 +20,6 @@ namespace ka::daemon {
 using base::Result;
 
 namespace {
-
-/// The daemon trusts its content at the start, and others could have written it.
-Result<void> close_to_others(const std::filesystem::path& directory, const log::Log& log) {
-  const auto mended = base::make_private_directory(directory);
-  if (!mended) return unexpected(mended.error());
-  if (*mended) {
-    log.warning("directory was writable by other users; permissions corrected",
-                {{"directory", directory.string()}});
-  }
-  return {};
-}
 
 /// Two that give CPUs to containers would each undo what the other did.
 Result<void> check_kubelet(const std::filesystem::path& file) {
@@ -123,14 +111,14 @@ Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) 
   if (!boot_id) return unexpected(boot_id.error());
   const auto state_dir = options.state_dir.value_or(config->state_dir);
   for (const auto& directory : {options.roots.run / "kata-affinity", state_dir}) {
-    const auto closed = close_to_others(directory, log::Log(config->log_level, clock));
+    const auto closed = state::make_private(directory, log::Log(config->log_level, clock));
     if (!closed) return unexpected(closed.error());
   }
   auto api = http::UnixListener::open(options.socket);
   if (!api) return unexpected(api.error());
   auto reads = open_reads(*config);
   if (!reads) return unexpected(reads.error());
-  auto state_lock = state::Store::claim(state_dir);
+  auto state_lock = state::Directory::claim(state_dir);
   if (!state_lock) return unexpected(state_lock.error());
   auto metrics =
       config->metrics_listen.empty() ? base::Fd{} : http::listen_tcp(config->metrics_listen);

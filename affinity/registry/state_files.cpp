@@ -43,7 +43,18 @@ void StateFiles::remove(const std::string& pod) {
   record(pod, store_.remove(pod));
 }
 
+/// Where the directory may not be used, no file of ours is on disk.
+void StateFiles::restore_missing() {
+  const auto missing = store_.find_missing();
+  if (!missing) {
+    for (const std::string& pod : saved_) record(pod, unexpected(missing.error()));
+    return;
+  }
+  for (const std::string& pod : *missing) write(pod);
+}
+
 void StateFiles::retry() {
+  restore_missing();
   for (const auto& [pod, unsaved] : std::map(unsaved_)) {
     if (unsaved.is_removed) {
       record(pod, store_.remove(pod));

@@ -39,13 +39,14 @@ class StateFiles {
   /// Saves a pod again after the requests to its guest have changed.
   void save_guest(const std::string& pod);
   void remove(const std::string& pod);
-  /// Tries again what could not be written or removed.
+  /// Tries again what could not be written or removed, and writes again what others have removed.
   void retry();
 
   /// By pod.
   const std::map<std::string, Unsaved>& unsaved() const { return unsaved_; }
 
  private:
+  void restore_missing();
   void write(const std::string& pod);
   void record(const std::string& pod, const base::Result<void>& done);
 

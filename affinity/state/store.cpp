@@ -130,39 +130,42 @@ std::string pod_of_file(std::string_view name) {
   return file_name(pod) == name || second_name(pod) == name ? pod : std::string();
 }
 
-base::Result<base::Fd> Store::claim(const std::filesystem::path& directory) {
-  std::error_code failed;
-  std::filesystem::create_directories(directory, failed);
-  if (failed) return base::fail_errno(failed.value(), "cannot create " + directory.string());
-  auto lock = base::lock_file(directory / "lock");
-  if (!lock && lock.error().code == ErrorCode::kConflict) {
-    return base::fail(ErrorCode::kConflict, "another daemon uses " + directory.string());
-  }
-  return lock;
-}
+Store::Store(std::filesystem::path directory, std::string boot_id, const log::Log& log,
+             base::Fd lock)
+    : directory_(std::move(directory), std::move(lock), log),
+      boot_id_(std::move(boot_id)),
+      log_(log) {}
 
-Store::Store(std::filesystem::path directory, std::string boot_id, const log::Log& log)
-    : directory_(std::move(directory)), boot_id_(std::move(boot_id)), log_(log) {}
+/// What others have put in its place has none of our files.
+base::Result<void> Store::ensure_directory() {
+  const auto is_another = directory_.ensure();
+  if (!is_another) return unexpected(is_another.error());
+  if (*is_another) {
+    for (auto& [pod, hash] : written_) hash = 0;
+  }
+  return {};
+}
 
 Loaded Store::load() {
   Found found;
-  const auto names = base::list_directory(directory_);
+  const auto names =
+      ensure_directory().and_then([this] { return base::list_directory(directory_.path()); });
   if (names) {
     std::erase_if(lost_, [&](const auto& entry) {  // the directory itself, and what was removed
       const std::string name = std::filesystem::path(entry.first).filename().string();
-      return entry.first == directory_.string() || !std::ranges::binary_search(*names, name);
+      return entry.first == directory_.path().string() || !std::ranges::binary_search(*names, name);
     });
-    for (const std::string& name : by_time(directory_, *names)) load_one(name, found);
+    for (const std::string& name : by_time(directory_.path(), *names)) load_one(name, found);
     for (Former& former : found.former) accept_former(std::move(former), found.loaded);
   } else {
-    lose({directory_.string(), "", names.error().message, false});
+    lose({directory_.path().string(), "", names.error().message, false});
   }
   for (const auto& [file, lost] : lost_) found.loaded.lost.push_back(lost);
   return std::move(found.loaded);
 }
 
 void Store::load_one(const std::string& name, Found& found) {
-  const std::string path = (directory_ / name).string();
+  const std::string path = (directory_.path() / name).string();
   const std::string pod = pod_of_file(without_marks(name));
   if (is_set_aside(name)) {
     if (!lost_.contains(path)) lose({path, pod, "set aside as unreadable", true});
@@ -183,7 +186,7 @@ void Store::accept(const std::string& name, const std::string& text, Saved saved
   const std::string& pod = saved.pod.id;
   const std::string own = file_name(pod);
   if (name == own) {
-    lost_.erase((directory_ / name).string());
+    lost_.erase((directory_.path() / name).string());
     written_[pod] = std::hash<std::string>{}(text);
     found.loaded.pods.push_back(std::move(saved));
   } else if (name == first_name(pod) || name == second_name(pod)) {
@@ -197,30 +200,32 @@ void Store::accept(const std::string& name, const std::string& text, Saved saved
 void Store::accept_former(Former former, Loaded& loaded) {
   auto& [name, saved] = former;
   const std::string own = file_name(saved.pod.id);
-  if (lost_.contains((directory_ / own).string())) return;
+  if (lost_.contains((directory_.path() / own).string())) return;
   if (written_.contains(saved.pod.id)) return drop(name, "replaced by " + own);
-  lost_.erase((directory_ / name).string());
+  lost_.erase((directory_.path() / name).string());
   written_[saved.pod.id] = 0;  // to be written again
   move_to_own_name(name, own);
   loaded.pods.push_back(std::move(saved));
 }
 
 void Store::drop(const std::string& name, const std::string& why) {
-  const std::filesystem::path path = directory_ / name;
+  const std::filesystem::path path = directory_.path() / name;
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   log_.warning("state file removed", {{"file", path.string()}, {"reason", why}});
 }
 
 void Store::move_to_own_name(const std::string& name, const std::string& own) {
-  if (const auto done = rename((directory_ / name).string(), (directory_ / own).string()); !done) {
+  if (const auto done =
+          rename((directory_.path() / name).string(), (directory_.path() / own).string());
+      !done) {
     log_.warning("state file keeps its old name",
                  {{"file", name}, {"reason", done.error().message}});
   }
 }
 
 void Store::set_aside(const std::string& name, const std::string& why) {
-  const std::string path = (directory_ / name).string();
+  const std::string path = (directory_.path() / name).string();
   const std::string aside = free_name(path + std::string(kUnreadable));
   const auto moved = rename(path, aside);
   lost_.erase(path);
@@ -259,7 +264,7 @@ bool Store::is_unread(const std::string& pod) const {
   const bool own = std::ranges::any_of(lost_, [&](const auto& entry) {
     return !entry.second.damaged && !pod.empty() && entry.second.pod == pod;
   });
-  return own || (lost_.contains(directory_.string()) && !written_.contains(pod));
+  return own || (lost_.contains(directory_.path().string()) && !written_.contains(pod));
 }
 
 base::Result<void> Store::save(const Saved& saved) {
@@ -274,22 +279,49 @@ base::Result<void> Store::save(const Saved& saved) {
                                                " bytes exceeds the limit of " +
                                                std::to_string(kMaxFile));
   }
+  if (auto usable = ensure_directory(); !usable) return usable;
   const std::size_t hash = std::hash<std::string>{}(text);
   const auto known = written_.find(pod);
   if (known != written_.end() && known->second == hash) return {};
-  auto done = base::write_atomically(directory_ / file_name(pod), text);
+  auto done = base::write_atomically(directory_.path() / file_name(pod), text);
   if (done) written_[pod] = hash;
   return done;
 }
 
 base::Result<void> Store::remove(const std::string& pod) {
-  const auto path = directory_ / file_name(pod);
+  const auto path = directory_.path() / file_name(pod);
   written_.erase(pod);
   lost_.erase(path.string());
+  if (auto usable = ensure_directory(); !usable) return usable;
   std::error_code failed;
   std::filesystem::remove(path, failed);
   if (failed) return base::fail_errno(failed.value(), "cannot remove the state of " + pod);
   return {};
+}
+
+base::Result<std::vector<std::string>> Store::find_missing() {
+  if (auto usable = ensure_directory(); !usable) return unexpected(usable.error());
+  const auto has_changed = directory_.has_changed();
+  if (!has_changed) return unexpected(has_changed.error());
+  if (*has_changed) {
+    const auto names = base::list_directory(directory_.path());
+    if (!names) return unexpected(names.error());
+    record_missing(*names);
+  }
+  std::vector<std::string> missing;
+  for (const auto& [pod, hash] : written_) {
+    if (hash == 0) missing.push_back(pod);
+  }
+  return missing;
+}
+
+void Store::record_missing(const std::vector<std::string>& names) {
+  for (auto& [pod, hash] : written_) {
+    if (hash == 0 || std::ranges::binary_search(names, file_name(pod))) continue;
+    hash = 0;
+    log_.warning("state file was removed by another program; it is written again",
+                 {{"file", (directory_.path() / file_name(pod)).string()}});
+  }
 }
 
 }  // namespace ka::state

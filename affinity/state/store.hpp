@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "affinity/state/directory.hpp"
 #include "base/fd.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
@@ -136,14 +137,10 @@ struct Loaded {
 
 class Store {
  public:
-  /// Makes the directory when it is missing, and locks it: two daemons that wrote the same files
-  /// would each undo what the other knew. kConflict when another daemon has it. The lock lasts as
-  /// long as the descriptor.
-  static base::Result<base::Fd> claim(const std::filesystem::path& directory);
-
-  /// A directory that was claimed. `boot_id` is the content of /proc/sys/kernel/random/boot_id;
-  /// `log` must outlive the store.
-  Store(std::filesystem::path directory, std::string boot_id, const log::Log& log);
+  /// A directory that was claimed, with its lock. `boot_id` is the content of
+  /// /proc/sys/kernel/random/boot_id; `log` must outlive the store.
+  Store(std::filesystem::path directory, std::string boot_id, const log::Log& log,
+        base::Fd lock = {});
 
   /// Reads every file that was not read before. What is damaged, of a newer version or has another
   /// pod's name is renamed to "<name>.unreadable" and logged; what belongs to another boot is
@@ -160,9 +157,14 @@ class Store {
 
   /// Replaces the file of a pod; writes nothing when it holds the same already. kInvalid: it would
   /// be larger than can be read again. kUnavailable: the pod has a file that
-  /// cannot be read for the moment, and may hold more than is known now.
+  /// cannot be read for the moment, and may hold more than is known now. Any other error: it cannot
+  /// be written, or others have put something in the directory's place that may not be used.
   base::Result<void> save(const Saved& saved);
   base::Result<void> remove(const std::string& pod);
+
+  /// Pods whose files another program has removed, with a message: to be saved again. One stat
+  /// where nothing in the directory has changed. Any error: the directory may not be used.
+  base::Result<std::vector<std::string>> find_missing();
 
  private:
   /// A file with the name that an earlier version gave it.
@@ -175,6 +177,8 @@ class Store {
     std::vector<Former> former;
   };
 
+  base::Result<void> ensure_directory();
+  void record_missing(const std::vector<std::string>& names);
   bool is_unread(const std::string& pod) const;
   void load_one(const std::string& name, Found& found);
   void accept(const std::string& name, const std::string& text, Saved saved, Found& found);
@@ -184,10 +188,11 @@ class Store {
   void set_aside(const std::string& name, const std::string& why);
   void lose(policy::ledger::LostState lost);
 
-  std::filesystem::path directory_;
+  Directory directory_;
   std::string boot_id_;
   const log::Log& log_;
-  std::map<std::string, std::size_t> written_;             ///< by pod: hash of the text in its file
+  /// By pod: hash of the text in its file; 0: to be written again.
+  std::map<std::string, std::size_t> written_;
   std::map<std::string, policy::ledger::LostState> lost_;  ///< by file
 };
 

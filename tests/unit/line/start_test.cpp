@@ -308,6 +308,25 @@ TEST_CASE("state that cannot be written is reported once, retried, and written")
   CHECK(scene.line().node().ledger().find("s1")->containers.size() == 1);
 }
 
+TEST_CASE("state that somebody removes is on disk again, or reported as missing") {
+  LineScene scene;
+  scene.boot_two(1);
+  const auto saved = [&] { return std::filesystem::exists(scene.state_dir() / "a.json"); };
+  std::filesystem::remove(scene.state_dir() / "a.json");
+  scene.line().check_drift();
+  CHECK(saved());
+  std::filesystem::remove_all(scene.state_dir());
+  std::ofstream(scene.state_dir()) << "not a directory";
+  scene.notified.clear();
+  for (int i = 0; i < 2; ++i) scene.line().check_drift();
+  CHECK(scene.line().node().registry.unsaved().size() == 2);
+  CHECK(std::ranges::count(scene.notified, "state-unsaved") == 2);
+  std::filesystem::remove(scene.state_dir());
+  scene.line().check_drift();
+  CHECK(scene.line().node().registry.unsaved().empty());
+  CHECK(saved());
+}
+
 TEST_CASE("what kubelet's state changed of a runc pod is known after a restart") {
   LineScene scene;
   scene.boot_vm(200, 1);

@@ -287,16 +287,16 @@ TEST_CASE("a state directory has one owner") {
   const tests::TempDir dir;
   const auto directory = dir.path() / "run" / "state";
   {
-    const auto lock = Store::claim(directory);
+    const auto lock = state::Directory::claim(directory);
     REQUIRE(lock);
-    const auto second = Store::claim(directory);
+    const auto second = state::Directory::claim(directory);
     REQUIRE_FALSE(second);
     CHECK(second.error().code == base::ErrorCode::kConflict);
     CHECK(second.error().message == "another daemon uses " + directory.string());
   }
-  CHECK(Store::claim(directory));
+  CHECK(state::Directory::claim(directory));
   dir.write("file", "");
-  CHECK_FALSE(Store::claim(dir.path() / "file" / "state"));
+  CHECK_FALSE(state::Directory::claim(dir.path() / "file" / "state"));
 }
 
 TEST_CASE("a pod id cannot leave the state directory") {
