@@ -170,9 +170,11 @@ TEST_CASE("nothing is written over what cannot be recorded") {
   Classed scene;
   const std::filesystem::path away = scene.state_dir().string() + ".away";
   std::filesystem::rename(scene.state_dir(), away);
+  std::ofstream(scene.state_dir()) << "not a directory";
   scene.line().configure(with_classes(9));
   CHECK(scene.nices() == Nices{1, 5, 5});
   CHECK(scene.view().classes.nice[1].problem == "what was there before cannot be recorded");
+  std::filesystem::remove(scene.state_dir());
   std::filesystem::rename(away, scene.state_dir());
   scene.line().check_drift();
   scene.line().check_drift();
