@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The current process of a pid, and whether it is a VMM.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "base/files.hpp"
@@ -44,24 +45,31 @@ bool is_believed(const Roots& roots, int pid, Word word) {
 
 bool is_dead(const base::ThreadStat& stat) { return stat.state == 'Z' || stat.state == 'X'; }
 
-/// The first thread has ended and others have not. /proc/<pid> shows program and open files as the
-/// first thread has them: none any more.
-bool outlives_first_thread(const Roots& roots, int pid) {
+/// A thread that runs after the first one has ended. /proc/<pid> shows program and open files as
+/// the first thread has them: none any more.
+std::optional<int> find_survivor(const Roots& roots, int pid) {
   const base::ProcFs proc(roots.proc);
   const auto first = proc.stat(pid);
-  if (!first || !is_dead(*first)) return false;
-  return std::ranges::any_of(proc.threads(pid).value_or(std::vector<int>{}), [&](int tid) {
+  if (!first || !is_dead(*first)) return std::nullopt;
+  for (const int tid : proc.threads(pid).value_or(std::vector<int>{})) {
     const auto stat = proc.stat(pid, tid);
-    return stat && !is_dead(*stat);
-  });
+    if (stat && !is_dead(*stat)) return tid;
+  }
+  return std::nullopt;
+}
+
+base::Result<bool> shows_proof(const Roots& roots, int tid, Word word) {
+  if (is_vmm_program(program_name(roots.proc, tid)) && is_believed(roots, tid, word)) return true;
+  return read_fds(roots.proc, tid).transform([](const OpenFds& fds) { return fds.kvm_vms > 0; });
 }
 
 base::Result<bool> has_proof(const Roots& roots, int pid, Word word) {
-  if (is_vmm_program(program_name(roots.proc, pid)) && is_believed(roots, pid, word)) return true;
-  const auto fds = read_fds(roots.proc, pid);
-  if (!fds) return unexpected(fds.error());
-  if (fds->kvm_vms > 0) return true;
-  if (!outlives_first_thread(roots, pid)) return false;
+  auto proof = shows_proof(roots, pid, word);
+  if (!proof || *proof) return proof;
+  const auto survivor = find_survivor(roots, pid);
+  if (!survivor) return false;
+  proof = shows_proof(roots, *survivor, word);
+  if (!is_gone(proof)) return proof;
   return base::fail(base::ErrorCode::kTransient,
                     "the first thread of process " + std::to_string(pid) +
                         " has ended, and its other threads do not show its program");

@@ -98,6 +98,7 @@ Totals sum_up(const line::Node& node) {
     totals.classes[policy::plan::refusal_name(refusal)] = 0;
   }
   for (const policy::RoleInfo& info : policy::kRoles) totals.threads[info.name] = 0;
+  totals.unseen = static_cast<double>(node.unproved.size());
   for (const std::string& id : node.sandbox_ids()) {
     const auto view = node.view(id);
     if (!view) continue;

@@ -61,6 +61,10 @@ json::array start_warnings(const line::Node& node) {
   for (const auto& [pod, unsaved] : node.registry.unsaved()) {
     warnings.emplace_back(unsaved_text(pod, unsaved));
   }
+  for (const auto& [pod, held] : node.unproved) {
+    warnings.emplace_back("sandbox " + pod +
+                          " is not placed, its VMM cannot be examined, retrying: " + held.reason);
+  }
   return warnings;
 }
 

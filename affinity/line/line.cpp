@@ -139,6 +139,7 @@ void Line::add_or_remove_sandbox(const std::string& pod) {
   } else {
     node_.sandboxes.remove(pod);
     node_.released_pods.erase(pod);
+    node_.unproved.erase(pod);
     unplaced_.erase(pod);
   }
 }
@@ -180,6 +181,7 @@ Outcome Line::cgroup_written(const std::string& directory) {
 
 Outcome Line::check_drift() {
   node_.registry.retry([this](const state::Saved& saved) { adopt_one(saved); });
+  retry_unproved();
   node_.refresh_cgroups();
   Affected drifted;
   base::ThreadStats stats(node_.proc.root());

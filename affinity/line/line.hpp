@@ -14,6 +14,7 @@
 #include "affinity/board/outcome.hpp"
 #include "affinity/line/node.hpp"
 #include "affinity/line/pass.hpp"
+#include "base/result.hpp"
 #include "policy/facts/process_id.hpp"
 #include "policy/facts/topology.hpp"
 #include "policy/ledger/event.hpp"
@@ -131,7 +132,10 @@ class Line {
 
   // The start (start.cpp).
   void adopt_one(const state::Saved& saved);
-  bool is_adoptable(const policy::ledger::PodRecord& pod) const;
+  base::Result<bool> is_adoptable(const policy::ledger::PodRecord& pod) const;
+  void hold_back(const state::Saved& saved, const base::Error& why);
+  void forget(const std::string& id);
+  void retry_unproved();
 
   Node& node_;
   board::Subscription guests_;

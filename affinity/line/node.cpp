@@ -94,7 +94,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
 std::vector<PlainPodView> Node::graded_pods() const {
   std::vector<PlainPodView> pods;
   for (const auto& [id, pod] : ledger().pods()) {
-    auto grade = is_plain(pod) ? known_grade(pod) : std::nullopt;
+    auto grade = has_no_vm(pod) ? known_grade(pod) : std::nullopt;
     if (!grade) continue;
     policy::CpuSet cpus = own_cpus(pod, ledger());
     if (cpus.empty()) continue;
@@ -106,7 +106,7 @@ std::vector<PlainPodView> Node::graded_pods() const {
 
 const policy::ledger::PodRecord* Node::find_treated_pod(std::string_view id) const {
   const policy::ledger::PodRecord* pod = registry.find(id);
-  if (pod == nullptr || !is_plain(*pod) || own_cpus(*pod, ledger()).empty()) return nullptr;
+  if (pod == nullptr || !has_no_vm(*pod) || own_cpus(*pod, ledger()).empty()) return nullptr;
   const bool is_one =
       policy::plan::is_quiet(grade_for(*pod).grade) ||
       (options.quiet.tuning_by_annotation && policy::requests_tuning(pod->annotations));
@@ -184,12 +184,22 @@ ProbeContext Node::probe(base::ThreadStats& stats) const {
   return {roots, proc, cgroups, cgroups_unread, calls, stats, topology.online()};
 }
 
-/// What a restart must know of a pod.
+bool Node::has_no_vm(const policy::ledger::PodRecord& pod) const {
+  return is_plain(pod) && !unproved.contains(pod.id);
+}
+
+/// What a restart must know of a pod. Of one whose VMM cannot be examined, also what was known.
 std::optional<state::Saved> Node::describe(const std::string& id) const {
   const policy::ledger::PodRecord* pod = registry.find(id);
   if (pod == nullptr) return std::nullopt;
   const Sandbox* sandbox = sandboxes.find(id);
   if (sandbox != nullptr) return sandbox->saved(*pod);
+  if (const auto held = unproved.find(id); held != unproved.end()) {
+    state::Saved saved = held->second.saved;
+    saved.pod.containers = pod->containers;
+    saved.pod.overrides = pod->overrides;
+    return saved;
+  }
   return state::Saved{.pod = *pod, .released = released_pods.contains(id)};
 }
 

@@ -32,6 +32,12 @@ namespace ka::line {
 
 struct ProbeContext;
 
+/// What a state file has of a pod whose VMM cannot be examined since the start: it may be none.
+struct Unproved {
+  state::Saved saved;
+  std::string reason;
+};
+
 /// Node-wide settings.
 struct Options {
   bool enable = true;    ///< false: every thread is released
@@ -103,12 +109,15 @@ class Node {
   Sandboxes sandboxes;
   UnsettledWrites unsettled;
   UnsettledNices unsettled_nices;
+  /// By pod. They own their CPUs, and nothing of them is placed.
+  std::map<std::string, Unproved> unproved;
   Ids released_pods;                  ///< pods without a VM that an operator released
   std::optional<board::Cause> cause;  ///< while events are handled
 
  private:
   std::optional<SandboxGrade> known_grade(const policy::ledger::PodRecord& pod) const;
   std::string why_not_realtime(const policy::ledger::PodRecord& pod) const;
+  bool has_no_vm(const policy::ledger::PodRecord& pod) const;
   std::optional<state::Saved> describe(const std::string& pod) const;
 };
 

@@ -85,6 +85,7 @@ VerifyReport Verifier::verify() {
   dedicated_.clear();
   node_.refresh_cgroups();
   for (const auto& [id, sandbox] : node_.sandboxes) check(*sandbox);
+  collect_unproved();
   collect_grades(node_.graded_pods(), report_);
   collect_tuning(node_, report_);
   collect_start(node_.registry.gate(), report_);
@@ -98,6 +99,15 @@ VerifyReport Verifier::verify() {
   check_others(tenants);
   report_.sort();
   return std::exchange(report_, {});
+}
+
+/// Sandboxes by their state files, of which nothing could be seen since.
+void Verifier::collect_unproved() {
+  for (const auto& [id, held] : node_.unproved) {
+    ++report_.known.sandboxes;
+    report_.findings.push_back(unread(id, "process " + std::to_string(held.saved.pod.vmm->pid),
+                                      "cannot examine its VMM: " + held.reason));
+  }
 }
 
 void Verifier::check(Sandbox& sandbox) {

@@ -22,6 +22,7 @@ class Verifier {
   VerifyReport verify();
 
  private:
+  void collect_unproved();
   void check(Sandbox& sandbox);
   void record_unread(const Sandbox& sandbox, const base::Error& error);
   void count_threads(const Sandbox& sandbox);

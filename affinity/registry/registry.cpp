@@ -278,7 +278,8 @@ bool Registry::restore_pod(const state::Saved& saved) {
     return false;
   }
   if (const PodRecord* holder = holder_of_vmm(saved.pod, ledger_)) {
-    restore_without_vmm(saved.pod, *holder);
+    refuse_vmm(id, lost_text(saved.pod, *holder), Source::kState);
+    restore_without_vmm(saved.pod);
     return false;
   }
   ledger_.restore(saved.pod);
@@ -293,9 +294,8 @@ bool Registry::restore_pod(const state::Saved& saved) {
   return true;
 }
 
-/// The CPUs of its containers stay theirs: nobody has said that they ended.
-void Registry::restore_without_vmm(const PodRecord& pod, const PodRecord& holder) {
-  refuse_vmm(pod.id, lost_text(pod, holder), Source::kState);
+/// Nobody has said that its containers ended.
+void Registry::restore_without_vmm(const PodRecord& pod) {
   PodRecord without = pod;
   without.remove_vm();
   ledger_.restore(std::move(without));

@@ -82,6 +82,8 @@ class Registry {
   /// False: by that it is another VM, or its VM is another pod's, and it is recorded without one.
   /// Of two files with one VM the one that is restored first has it: see load().
   bool restore(const state::Saved& saved);
+  /// Records a pod as it was before a restart, but for its VM. Its CPUs stay its own.
+  void restore_without_vmm(const policy::ledger::PodRecord& pod);
   /// What could not be read, written or removed is tried again; see load().
   void retry(const std::function<void(const state::Saved&)>& adopt);
   /// Who knows the state of a pod that is to be saved; before anything is.
@@ -96,8 +98,6 @@ class Registry {
   bool is_admitted(const policy::ledger::Event& event) const;
   void refuse_vmm(const std::string& pod, const std::string& text, policy::ledger::Source source);
   bool restore_pod(const state::Saved& saved);
-  void restore_without_vmm(const policy::ledger::PodRecord& pod,
-                           const policy::ledger::PodRecord& holder);
   void hand_over_vm(const std::string& former, const policy::ledger::Event& event);
   void update_gate(const policy::ledger::Event& event);
   void step_gate(const std::function<void()>& step);

@@ -74,6 +74,7 @@ TEST_CASE("a VMM whose first thread ended before its vCPUs is adopted after a re
   scene.node.thread(100, 100, "qemu-system-x86", 1, 0, 'Z');
   std::filesystem::remove(scene.node.proc() / "100/exe");
   scene.node.write("proc/100/cmdline", "");
+  scene.node.fd(101, 9, "anon_inode:kvm-vm");
   scene.start();
   scene.line().adopt();
   scene.line().check_drift();

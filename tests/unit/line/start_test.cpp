@@ -100,6 +100,62 @@ TEST_CASE("at the start only a VMM that is seen to be gone has ended") {
   }
 }
 
+TEST_CASE("at the start a process that cannot be examined is not written to, and its pod is kept") {
+  Restart scene;
+  const auto proc = scene.node.proc() / "100";
+  const auto hide = [&](const char* file) {
+    std::filesystem::rename(proc / file, scene.node.proc() / "hidden");
+    std::filesystem::create_symlink(proc / file, proc / file);  // open(2): ELOOP
+    return file;
+  };
+  const auto* hidden = GENERATE(false, true) ? hide("task/100/stat") : hide("fd");
+  if (std::string(hidden) ==
+      "fd") {  // as of a process that is no child of ours: no program, either
+    std::filesystem::remove(proc / "exe");
+    std::ofstream(proc / "cmdline") << "init";
+  }
+  for (const int tid : {100, 110}) scene.calls.own[tid] = {3, 5};
+  scene.line().adopt();
+  scene.line().check_drift();
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b"});
+  CHECK(scene.cpus(100) + ' ' + scene.cpus(110) == "3,5 3,5");
+  CHECK(scene.line().node().ledger().exclusive() == CpuSet{3});
+  CHECK(scene.cpus(210) == "0-2");
+  CHECK(std::ranges::count(scene.notified, "unseen") == 1);
+  const auto report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kUnknown);
+  CHECK((report.known.sandboxes == 2 && report.seen.sandboxes == 1));
+  SECTION("it is seen to be the VMM, by this daemon or the next") {
+    std::filesystem::remove(proc / hidden);
+    std::filesystem::rename(scene.node.proc() / "hidden", proc / hidden);
+    if (std::string(hidden) == "fd") {
+      scene.node.process(100, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+      scene.start();
+    }
+    scene.line().adopt();
+    scene.line().check_drift();
+    CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"a", "b"});
+    CHECK(scene.cpus(110) == "3");
+    CHECK(scene.verifier().verify().ok());
+    REQUIRE(scene.remove("b"));
+    REQUIRE(scene.requests().release("a"));
+    CHECK(scene.cpus(110) == "0-7");
+  }
+  SECTION("it ends") {
+    std::filesystem::remove_all(proc);
+    scene.calls.gone.insert(100);
+    scene.line().check_drift();
+    CHECK(scene.line().node().ledger().find("a") == nullptr);
+    CHECK(scene.cpus(210) == "0-3");
+    CHECK_FALSE(std::filesystem::exists(scene.file("a")));
+  }
+  SECTION("an operator removes the pod") {
+    REQUIRE(scene.remove("a"));
+    CHECK(scene.line().node().unproved.empty());
+    CHECK(scene.cpus(210) == "0-3");
+  }
+}
+
 TEST_CASE("no mask is wider than kubelet's new assignments allow") {
   Restart scene;
   scene.calls.own.clear();  // somebody gave all threads all CPUs
