@@ -38,15 +38,26 @@ std::optional<Shim> shim_at(const Roots& roots, int pid) {
   return Shim{id, std::move(sandbox)};
 }
 
-std::optional<policy::ProcessId> vmm_at(const Roots& roots, int pid) {
+/// Absent: it is none, or that cannot be seen.
+std::optional<policy::ProcessId> vmm_at(const Roots& roots, int pid, base::Trouble& trouble) {
   const auto examined = examine(roots, pid, Word::kRuntime);
+  trouble.record(examined);
   if (!examined || !examined->is_vmm) return {};
   return examined->id;
 }
 
-bool is_child_of(const Roots& roots, int pid, int parent) {
+bool is_child_of(const Roots& roots, int pid, int parent, base::Trouble& trouble) {
   const auto stat = base::ProcFs(roots.proc).stat(pid);
+  trouble.record(stat);
   return stat && stat->ppid == parent;
+}
+
+std::optional<policy::ProcessId> find_vmm(const Roots& roots, int shim, base::Trouble& trouble) {
+  for (const int child : children(roots.proc, shim, trouble)) {
+    const auto found = vmm_at(roots, child, trouble);
+    if (found && is_child_of(roots, child, shim, trouble)) return found;
+  }
+  return vmm_at(roots, shim, trouble);
 }
 
 }  // namespace
@@ -79,18 +90,17 @@ bool is_shim_of(const Roots& roots, const policy::ProcessId& process, const std:
   return shim && shim->id == process && shim->sandbox == sandbox;
 }
 
-std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim) {
-  std::optional<policy::ProcessId> found;
-  base::Trouble ignored;
-  for (const int child : children(roots.proc, shim.pid, ignored)) {
-    found = vmm_at(roots, child);
-    if (found && is_child_of(roots, child, shim.pid)) break;
-    found.reset();
-  }
-  if (!found) found = vmm_at(roots, shim.pid);
+base::Result<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim) {
+  base::Trouble trouble;
+  const auto found = find_vmm(roots, shim.pid, trouble);
   // If the shim's pid has been reused, a VMM found there belongs to another sandbox or to none.
   const auto after = identify(roots, shim.pid);
-  return after && *after == shim ? found : std::nullopt;
+  if (!after) return unexpected(after.error());
+  if (*after != shim) return base::fail(base::ErrorCode::kGone, "its shim has ended");
+  if (found) return *found;
+  if (trouble.none()) return base::fail(base::ErrorCode::kGone, "its shim has no VMM");
+  return base::fail(trouble.any()->code,
+                    "the processes of its shim cannot be read: " + trouble.any()->message);
 }
 
 }  // namespace ka::vmm

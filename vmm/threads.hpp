@@ -95,8 +95,9 @@ using StartingShims = std::map<std::string, FoundShim>;
 StartingShims starting_shims(const Roots& roots);
 
 /// The VMM that a shim has started: a child of it, or (Dragonball) the shim itself. Uses no
-/// source.
-std::optional<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim);
+/// source. kGone: there is none, or the shim has ended. Any other error: none was seen, and not all
+/// of them could be read.
+base::Result<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim);
 
 /// The threads of one sandbox, scanned repeatedly. It caches what cannot have changed:
 /// while the same threads have the same names, a scan costs one listing and one stat line a

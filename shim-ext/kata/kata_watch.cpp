@@ -130,7 +130,7 @@ void KataWatch::find_shims(const std::vector<std::string>& fresh) {
   }
 }
 
-/// Of sandboxes that have a shim and no VMM yet.
+/// Of sandboxes that have a shim, and no VMM that can be seen: to narrow the shim is never wrong.
 void KataWatch::report_starting(const std::vector<std::string>& fresh) {
   for (const std::string& id : fresh) {
     const Sandbox& sandbox = sandboxes_[id];
@@ -201,14 +201,16 @@ base::Result<void> KataWatch::read_go(const std::string& id, Sandbox& sandbox,
   return {};
 }
 
-/// kGone: there is no VMM yet.
+/// kGone: there is no VMM yet. Other errors: whether there is one cannot be seen.
 base::Result<void> KataWatch::read_rust(const std::string& id, Sandbox& sandbox,
                                         Events& events) const {
   if (sandbox.read) return {};
+  if (!sandbox.shim) return not_there("it has no shim");
+  const auto vmm = hooks_.vmm_of_shim(*sandbox.shim);
+  if (!vmm) return unexpected(vmm.error());
   policy::ledger::PodSeen pod;
   pod.id = id;
-  if (sandbox.shim) pod.vmm = hooks_.vmm_of_shim(*sandbox.shim);
-  if (!pod.vmm) return not_there("its shim has no VMM");
+  pod.vmm = *vmm;
   sandbox.read = watch::Stamp{};
   events.push_back({Source::kCgroup, std::move(pod)});
   return {};
@@ -249,11 +251,12 @@ KataWatch::Extent KataWatch::count(bool rust) const {
   return extent;
 }
 
-/// Where nothing is to be read, a sandbox that has a VMM is missed; one that has none has ended, or
-/// owns nothing yet.
+/// Where nothing is to be read, a sandbox that has a VMM, or may have one, is missed; one that has
+/// none has ended, or owns nothing yet.
 bool KataWatch::is_missed(const Sandbox& sandbox) const {
   if (!sandbox.unread || clock_.now() - sandbox.unread->since < kMissedAfter) return false;
-  return !is_gone(sandbox.unread->error) || (sandbox.shim && hooks_.vmm_of_shim(*sandbox.shim));
+  return !is_gone(sandbox.unread->error) ||
+         (sandbox.shim && !is_gone(hooks_.vmm_of_shim(*sandbox.shim)));
 }
 
 void KataWatch::try_again() {

@@ -70,8 +70,9 @@ class KataWatch {
         shim_by_bundle;
     /// The shims that run, by sandbox. Asked when a sandbox is new and the quick way found none.
     std::function<std::map<std::string, policy::ProcessId>()> find_shims;
-    /// The VMM that a shim has started; absent: there is none yet.
-    std::function<std::optional<policy::ProcessId>(const policy::ProcessId& shim)> vmm_of_shim;
+    /// The VMM that a shim has started. kGone: there is none yet. Any other error: that cannot be
+    /// seen.
+    std::function<base::Result<policy::ProcessId>(const policy::ProcessId& shim)> vmm_of_shim;
   };
 
   /// `clock` and `log` must outlive it. Reads nothing yet.

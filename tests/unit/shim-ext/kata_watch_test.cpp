@@ -88,9 +88,10 @@ struct Scene {
     return watch.extent(false).missed;
   }
 
-  std::optional<policy::ProcessId> vmm_of(const policy::ProcessId& shim) const {
+  base::Result<policy::ProcessId> vmm_of(const policy::ProcessId& shim) const {
     const auto found = vmm_by_shim.find(shim.pid);
-    return found == vmm_by_shim.end() ? std::nullopt : std::optional(process(found->second));
+    if (found == vmm_by_shim.end()) return base::fail(shim_trouble, "none is seen");
+    return process(found->second);
   }
 
   tests::TempDir dir;
@@ -102,8 +103,9 @@ struct Scene {
   std::map<std::string, policy::ProcessId> shims;
   std::optional<policy::ProcessId> quick_shim;
   std::map<int, int> vmm_by_shim;
-  base::ErrorCode vmm_trouble = base::ErrorCode::kGone;  ///< of a process that is no VMM
-  int walks = 0;                                         ///< over the node, to find shims
+  base::ErrorCode shim_trouble = base::ErrorCode::kGone;  ///< of a shim without a VMM
+  base::ErrorCode vmm_trouble = base::ErrorCode::kGone;   ///< of a process that is no VMM
+  int walks = 0;                                          ///< over the node, to find shims
   int reports = 0;
   Lines lines;
   kata::KataWatch watch;
@@ -216,6 +218,22 @@ TEST_CASE("a sandbox of runtime-rs is known once its VMM is found") {
   CHECK(scene.drain().empty());
   std::filesystem::remove_all(scene.dir.path() / "kata/s2");
   CHECK(scene.drain() == Lines{"cgroup: gone s2"});
+}
+
+TEST_CASE(
+    "a sandbox of runtime-rs whose shim's processes cannot be read is missed until they can") {
+  Scene scene;
+  scene.shims["s2"] = process(20);
+  scene.shim_trouble = base::ErrorCode::kPermission;
+  scene.dir.write("kata/s2/state.json", "{}");
+  CHECK(scene.missed().empty());  // of the other runtime
+  CHECK_FALSE(scene.watch.is_complete());
+  CHECK(scene.watch.extent(true).missed ==
+        "1 of 1 sandbox of Kata's runtime-rs not read: s2 (none is seen)");
+  scene.vmm_by_shim[20] = 200;
+  scene.watch.refresh();
+  CHECK(scene.watch.is_complete());
+  CHECK(scene.watch.extent(true) == kata::KataWatch::Extent{1, ""});
 }
 
 TEST_CASE("while idle nothing is reported; afterwards everything is reported again") {

@@ -92,12 +92,34 @@ TEST_CASE("a shim's VMM is its child, or itself") {
   node.children(10, "11 ");
   CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), process_id(10)));
   node.children(10, "11 12 ");
-  CHECK(vmm::vmm_of_shim(roots_of(node), process_id(10)) == process_id(12));
+  CHECK(vmm::vmm_of_shim(roots_of(node), process_id(10)).value() == process_id(12));
   node.thread(10, 10, "containerd-shim", 1, 7);
   CHECK_FALSE(vmm::vmm_of_shim(roots_of(node), process_id(10)));
   shim(node, 20, kKata, {"-id", "s2"});
   node.fd(20, 9, "anon_inode:kvm-vm");
-  CHECK(vmm::vmm_of_shim(roots_of(node), process_id(20)) == process_id(20));
+  CHECK(vmm::vmm_of_shim(roots_of(node), process_id(20)).value() == process_id(20));
+}
+
+TEST_CASE("that a shim has no VMM is not said while one of its processes cannot be read") {
+  const FakeNode node;
+  shim(node, 10, kKata, {"-id", "s1"});
+  node.process(11, 10, "virtiofsd", "/usr/libexec/virtiofsd");
+  node.process(12, 10, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+  node.children(10, "11 ");
+  const auto code = [&] { return vmm::vmm_of_shim(roots_of(node), process_id(10)).error().code; };
+  REQUIRE(code() == base::ErrorCode::kGone);
+  const auto hide = [&](const std::string& file) {
+    std::filesystem::remove_all(node.proc() / file);
+    std::filesystem::create_symlink(node.proc() / file, node.proc() / file);  // open(2): ELOOP
+  };
+  SECTION("the list of its children") { hide("10/task/10/children"); }
+  SECTION("a child's open files") { hide("11/fd"); }
+  SECTION("its own open files") { hide("10/fd"); }
+  SECTION("a child") {
+    node.children(10, "11 12 ");
+    hide("12/task/12/stat");
+  }
+  CHECK(code() != base::ErrorCode::kGone);
 }
 
 TEST_CASE("a shim without a VM yet is observed as a shim") {
