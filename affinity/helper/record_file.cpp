@@ -4,6 +4,8 @@
 #include <boost/json/serialize.hpp>
 #include <system_error>
 
+#include "base/boot_id.hpp"
+
 namespace ka::helper {
 
 using base::ErrorCode;
@@ -32,8 +34,7 @@ base::Result<void> read_record_text(
   read(fields, errors);
   fields.finish();
   if (!errors.empty()) return unexpected(errors.error());
-  if (boot != boot_id) return base::fail(ErrorCode::kGone, "of another boot");
-  return {};
+  return base::check_boot(boot, boot_id);
 }
 
 base::Result<void> remove_record(const std::filesystem::path& path) {

@@ -230,7 +230,13 @@ TEST_CASE("records are read as they were written, and nothing else is") {
       {7},
       {{"interrupt", {"24 eth0", "25 nvme0q1"}}}};
   CHECK(from_text<MaskRecords>(to_text(records, "boot"), "boot") == records);
-  CHECK(from_text<MaskRecords>(to_text(records, "boot"), "other").error().code == ErrorCode::kGone);
+  const std::string other = "5f0f1c2e-0000-4000-8000-000000000000";
+  CHECK(from_text<MaskRecords>(to_text(records, other), "boot").error().code == ErrorCode::kGone);
+  for (const char* damaged : {"", "boos", "5f0f1c2e-0000-4000-8000-00000000000",
+                              "~f0f1c2e-0000-4000-8000-000000000000"}) {
+    CHECK(from_text<MaskRecords>(to_text(records, damaged), "boot").error().code ==
+          ErrorCode::kInvalid);
+  }
   for (
       const char* text :
       {"", "{}", "[]", R"({"version":2,"boot_id":"boot","quiet":"","masks":[]})",

@@ -381,8 +381,17 @@ TEST_CASE("records that cannot be read stop everything, and stay as they are") {
 
 TEST_CASE("records of another boot are void: the kernel has forgotten it all") {
   Scene scene;
-  REQUIRE(RecordFile<MaskRecords>(scene.dir.path(), "earlier").save({kQuiet, {}, {}}));
+  const std::string earlier = "5f0f1c2e-0000-4000-8000-000000000000";
+  REQUIRE(RecordFile<MaskRecords>(scene.dir.path(), earlier).save({kQuiet, {}, {}}));
   CHECK_FALSE(scene.keeper().holds());
+  CHECK(scene.keeper().state().problem.empty());
+}
+
+TEST_CASE("records whose boot is no boot's id are unreadable, not of another boot") {
+  Scene scene;
+  REQUIRE(RecordFile<MaskRecords>(scene.dir.path(), "damaged").save({kQuiet, {}, {}}));
+  CHECK(scene.keeper().state().problem.find("quiet.json") != std::string::npos);
+  CHECK(scene.has_file());
 }
 
 TEST_CASE("CPUs that interrupts alone are kept off, also over a restart") {

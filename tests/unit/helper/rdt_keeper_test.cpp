@@ -351,7 +351,8 @@ TEST_CASE("a record that cannot be read stops all writes, one of another boot no
   scene.gold({110});
   CHECK(scene.resctrl.writes == 0);
   CHECK(scene.keeper->state().problem.find("nothing is written") != std::string::npos);
-  scene.dir.write("resctrl.json", to_text(RdtRecords{{{"gold", shares("50%")}}, {}}, "other"));
+  scene.dir.write("resctrl.json", to_text(RdtRecords{{{"gold", shares("50%")}}, {}},
+                                          "5f0f1c2e-0000-4000-8000-000000000000"));
   scene.restart();
   CHECK_FALSE(scene.keeper->holds());
   scene.gold({110});

@@ -112,7 +112,8 @@ TEST_CASE("a record reads back the same, and a bad one does not") {
       {{{1, 2, 3}, {"gold", {"theirs", "m1"}}}, {{1, 4, 3}, {"gold", {}}}}};
   const std::string good = to_text(records, "boot");
   CHECK(from_text<RdtRecords>(good, "boot").value() == records);
-  CHECK(from_text<RdtRecords>(good, "other").error().code == base::ErrorCode::kGone);
+  const std::string other = to_text(records, "5f0f1c2e-0000-4000-8000-000000000000");
+  CHECK(from_text<RdtRecords>(other, "boot").error().code == base::ErrorCode::kGone);
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     text.replace(text.find(from), from.size(), to);
