@@ -381,9 +381,8 @@ json::array contests_to_json(const line::Node& node) {
 json::array sources_to_json(const board::Board& board) {
   json::array sources;
   for (const auto& [source, view] : board.sources()) {
-    sources.push_back({{"source", policy::ledger::source_name(source)},
-                       {"up", view.is_whole()},
-                       {"text", view.text}});
+    const auto name = policy::ledger::source_name(source);
+    sources.push_back({{"source", name}, {"up", view.is_whole()}, {"text", view.text}});
   }
   return sources;
 }

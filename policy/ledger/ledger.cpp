@@ -121,7 +121,7 @@ CpuSet PodRecord::exclusive_cpus() const {
 
 void PodRecord::remove_vm() {
   vmm.reset();
-  vmm_from_state = false;
+  vmm_from_state = domain_pinned = false;
   proxy.reset();
   original_cpus.reset();
   for (std::string* way : {&cgroup, &qmp_socket, &agent, &domain}) way->clear();

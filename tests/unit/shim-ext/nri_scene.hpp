@@ -51,6 +51,19 @@ inline wire::Container nri_container(const std::string& pod, const std::string& 
   return container;
 }
 
+inline wire::ContainerRequest about(const wire::PodSandbox& pod, const wire::Container& container) {
+  wire::ContainerRequest request;
+  *request.mutable_pod() = pod;
+  *request.mutable_container() = container;
+  return request;
+}
+
+inline wire::PodRequest about(const wire::PodSandbox& pod) {
+  wire::PodRequest request;
+  *request.mutable_pod() = pod;
+  return request;
+}
+
 /// One accepted connection, from the runtime's side.
 class NriPeer {
  public:
