@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/text.hpp"
+
 namespace ka::base {
 
 ErrorCode classify_errno(int number) {
@@ -34,8 +36,17 @@ ErrorCode classify_errno(int number) {
   }
 }
 
+Error make_error(ErrorCode code, std::string_view message, int number) {
+  return {code, printable(message, kMaxPath + kMaxSentence), number};
+}
+
+Error error_in(const std::string& where, const Error& error) {
+  return make_error(error.code, where + ": " + error.message, error.number);
+}
+
 Error system_error(int number, const std::string& what) {
-  return {classify_errno(number), what + ": " + std::generic_category().message(number), number};
+  return make_error(classify_errno(number), what + ": " + std::generic_category().message(number),
+                    number);
 }
 
 }  // namespace ka::base

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How code with side effects reports failure: a value with the kind of failure
-// (so that callers can decide), with a message for the operator.
+// (so that callers can decide), with a message for the operator. Messages contain paths and other
+// text of tenants: they become printable (base/text.hpp) here, where errors are made.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "policy/facts/expected.hpp"
 
@@ -31,10 +33,16 @@ struct Error {
 template <typename T>
 using Result = Expected<T, Error>;
 
+/// An Error with this message, made printable.
+Error make_error(ErrorCode code, std::string_view message, int number = 0);
+
 /// `return fail(ErrorCode::kInvalid, "...")`.
-inline auto fail(ErrorCode code, std::string message) {
-  return unexpected(Error{code, std::move(message), 0});
+inline auto fail(ErrorCode code, std::string_view message) {
+  return unexpected(make_error(code, message));
 }
+
+/// The same error, and where it happened: "<where>: <message>".
+Error error_in(const std::string& where, const Error& error);
 
 /// It went away, which is normal.
 inline bool is_gone(const Error& error) { return error.code == ErrorCode::kGone; }

@@ -104,10 +104,9 @@ base::Result<std::optional<Entries>> affinity_of(const toml::table& root, const 
 }  // namespace
 
 base::Error error_at(const Location& where, const std::string& what) {
-  return {base::ErrorCode::kInvalid,
-          where.file + ':' + std::to_string(where.line) + ':' + std::to_string(where.column) +
-              ": " + base::printable(what, base::kMaxSentence),
-          0};
+  return base::make_error(base::ErrorCode::kInvalid, where.file + ':' + std::to_string(where.line) +
+                                                         ':' + std::to_string(where.column) + ": " +
+                                                         base::printable(what, base::kMaxSentence));
 }
 
 std::string type_name(const Value& value) {

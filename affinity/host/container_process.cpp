@@ -7,6 +7,7 @@
 #include "affinity/host/cgroup_names.hpp"
 #include "base/files.hpp"
 #include "base/split.hpp"
+#include "base/text.hpp"
 
 namespace ka::host {
 namespace {
@@ -18,7 +19,8 @@ std::optional<fs::path> find_container(const fs::path& pod, const std::string& c
   const auto names = base::list_directory(pod);
   if (!names) return std::nullopt;
   for (const std::string& name : *names) {
-    if (is_named_after(name, container) && !is_of_monitor(name)) return pod / name;
+    const bool is_its_own = is_named_after(name, container) && !is_of_monitor(name);
+    if (is_its_own && base::is_printable(name)) return pod / name;
   }
   return std::nullopt;
 }

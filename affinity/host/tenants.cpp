@@ -11,6 +11,7 @@
 
 #include "base/cgroup_files.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 
 namespace ka::host {
 namespace {
@@ -95,7 +96,8 @@ void Walk::add_threads(const fs::path& directory, const CpuSet& cpus) {
   auto threads = parse_numbers(*text);
   if (threads.empty()) return;
   const fs::path below = directory == mount_ ? fs::path() : directory.lexically_relative(mount_);
-  tenants_.list.push_back({below, cpus, std::move(threads)});
+  tenants_.list.push_back(
+      {base::printable(below.native(), base::kMaxPath), cpus, std::move(threads)});
 }
 
 void Walk::record(const base::Error& error) {

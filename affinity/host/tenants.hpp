@@ -17,8 +17,10 @@ namespace ka::host {
 
 /// A cgroup with threads of its own.
 struct Tenant {
-  std::filesystem::path directory;  ///< relative to the mount; empty: the root cgroup
-  policy::CpuSet cpus;              ///< of the CPUs asked about, those that it allows
+  /// Relative to the mount, as it is shown (base/text.hpp): its tenant may have named it. Empty:
+  /// the root cgroup.
+  std::filesystem::path directory;
+  policy::CpuSet cpus;  ///< of the CPUs asked about, those that it allows
   std::vector<int> threads;
 };
 

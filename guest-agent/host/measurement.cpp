@@ -36,8 +36,8 @@ void MeasurementSession::hello(std::string& out) {
   out += call(kHelloStream, "Hello", encode(Hello{.program = "kata-affinityd"}));
 }
 
-void MeasurementSession::fail(ErrorCode code, std::string reason) {
-  result_ = base::fail(code, std::move(reason));
+void MeasurementSession::fail(ErrorCode code, const std::string& reason) {
+  result_ = base::fail(code, reason);
 }
 
 void MeasurementSession::receive(std::string_view bytes, std::string& out) {

@@ -45,7 +45,7 @@ class MeasurementSession {
   void handle_hello(std::string_view payload, std::string& out);
   void handle_latencies(std::string_view payload);
   bool is_as_requested(const Latencies& latencies) const;
-  void fail(base::ErrorCode code, std::string reason);
+  void fail(base::ErrorCode code, const std::string& reason);
 
   LatencyRequest request_;
   Opener opener_;

@@ -73,7 +73,7 @@ class Image {
   base::Fd fd_;
 };
 
-auto invalid(std::string text) { return base::fail(ErrorCode::kInvalid, std::move(text)); }
+auto invalid(std::string_view text) { return base::fail(ErrorCode::kInvalid, text); }
 
 /// The file system fits its partition.
 Result<void> check_size(std::string_view begin, FileSystem file_system, std::uint64_t room) {

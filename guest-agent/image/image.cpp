@@ -26,9 +26,8 @@ constexpr std::size_t kMostExtension = std::size_t{1} << 30;
 constexpr const char* kOtherWay =
     "; leave it as it is and add an extension image (kata-affinityctl guest-image extension)";
 
-auto naming(const fs::path& image, base::Error error) {
-  error.message = image.native() + ": " + error.message;
-  return unexpected(std::move(error));
+auto naming(const fs::path& image, const base::Error& error) {
+  return unexpected(base::error_in(image.native(), error));
 }
 
 auto refuse(const std::string& why) { return base::fail(ErrorCode::kInvalid, why + kOtherWay); }

@@ -51,9 +51,7 @@ Result<std::string> Runtime::call(const std::string& method, std::string message
   }
   if (!response) return base::fail(ErrorCode::kConflict, socket_.native() + ": no response");
   if (*response && (*response)->code == rpc::Code::kOk) return std::move((*response)->payload);
-  base::Error error = error_of(*response);
-  error.message = socket_.native() + ": " + method + ": " + error.message;
-  return unexpected(std::move(error));
+  return unexpected(base::error_in(socket_.native() + ": " + method, error_of(*response)));
 }
 
 template <typename Parse>
@@ -62,8 +60,9 @@ auto Runtime::query(const std::string& method, std::string message, Parse parse)
   const auto answer = call(method, std::move(message));
   if (!answer) return unexpected(answer.error());
   auto parsed = parse(*answer);
-  if (!parsed)
-    parsed.error().message = socket_.native() + ": " + method + ": " + parsed.error().message;
+  if (!parsed) {
+    return unexpected(base::error_in(socket_.native() + ": " + method, parsed.error()));
+  }
   return parsed;
 }
 

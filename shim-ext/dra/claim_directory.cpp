@@ -74,7 +74,7 @@ Result<policy::ledger::PreparedClaim> read_claim(int directory, const std::strin
   const auto text = read_text(file, name);
   if (!text) return unexpected(text.error());
   auto claim = parse_cdi_file(*text, uid);
-  if (!claim) claim.error().message = name + ": " + claim.error().message;
+  if (!claim) return unexpected(base::error_in(name, claim.error()));
   return claim;
 }
 

@@ -65,8 +65,7 @@ void Client::call(const std::string& method, const Parse& parse, std::function<v
         auto parsed = read(response, parse);
         call_.reset();
         if (parsed) return then();
-        parsed.error().message = socket_.native() + ": " + method + ": " + parsed.error().message;
-        end(unexpected(std::move(parsed.error())));
+        end(unexpected(base::error_in(socket_.native() + ": " + method, parsed.error())));
       });
 }
 

@@ -66,11 +66,7 @@ void Client::query() {
 void Client::record(const base::Result<http::Response>& response) {
   auto facts = read(response);
   query_.reset();
-  if (!facts) {
-    base::Error& error = facts.error();
-    error.message = options_.socket.string() + ": its API: " + error.message;
-    return fail(error);
-  }
+  if (!facts) return fail(base::error_in(options_.socket.string() + ": its API", facts.error()));
   backoff_.reset();
   if (wanted_) query_in({});
   const auto on_facts = handlers_.facts;

@@ -205,8 +205,7 @@ asio::awaitable<base::Error> Client::Connection::talk() {
     error = co_await receive();
   }
   if (!late_.empty()) error = {base::ErrorCode::kUnavailable, late_, 0};
-  error.message = name + ": " + error.message;
-  co_return error;
+  co_return base::error_in(name, error);
 }
 
 /// A server that sends faster than it is read waits in its own write: its events are none of ours.

@@ -43,11 +43,11 @@ base::Result<Message> read_event(const json::value& document) {
 base::Result<Message> read_error(const json::value& document) {
   const json::value& error = base::member(document, "error");
   if (!error.is_object()) return malformed("an error that is not an object");
-  std::string text = text_of(error, "class") + ": " + text_of(error, "desc");
+  const std::string text = text_of(error, "class") + ": " + text_of(error, "desc");
   std::string id = text_of(document, "id");
   // QEMU answers so what it could not read: then nothing that we wait for will come.
   if (id.empty()) return malformed("an error without id (" + text + ')');
-  return Message{Answer{std::move(id), base::fail(base::ErrorCode::kUnavailable, std::move(text))}};
+  return Message{Answer{std::move(id), base::fail(base::ErrorCode::kUnavailable, text)}};
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ Exit plan_pod(const std::string& socket, const std::string& file, Output& output
   const auto manifest = read_json_input(file);
   if (!manifest) return output.fail(manifest.error());
   const auto body = trial_of(*manifest);
-  if (!body) return output.fail(about_input(file, base::Error(body.error())));
+  if (!body) return output.fail(about_input(file, body.error()));
   const auto trial = Daemon(socket).post("/v1/trials", *body);
   if (!trial) return output.fail(trial.error());
   const boost::json::value document(*trial);

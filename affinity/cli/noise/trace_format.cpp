@@ -123,7 +123,7 @@ base::Result<TraceFormat> read_format(const std::filesystem::path& tracefs,
   const auto text = base::read_file(tracefs / "events" / tracepoint / "format");
   if (!text) return unexpected(text.error());
   auto format = TraceFormat::parse(*text);
-  if (!format) format.error().message = "tracepoint " + tracepoint + ": " + format.error().message;
+  if (!format) return unexpected(base::error_in("tracepoint " + tracepoint, format.error()));
   return format;
 }
 

@@ -26,7 +26,7 @@ base::Result<documents::Scenario> read_scenario(const PlanOptions& options) {
   const auto document = read_json_input(options.scenario);
   if (!document) return unexpected(document.error());
   auto scenario = documents::scenario_from_json(*document, std::move(*topology));
-  if (!scenario) return unexpected(about_input(options.scenario, std::move(scenario.error())));
+  if (!scenario) return unexpected(about_input(options.scenario, scenario.error()));
   return scenario;
 }
 
@@ -35,7 +35,7 @@ base::Result<std::optional<policy::plan::Plan>> read_previous(const std::string&
   const auto document = read_json_input(file);
   if (!document) return unexpected(document.error());
   auto plan = documents::plan_from_json(*document);
-  if (!plan) return unexpected(about_input(file, std::move(plan.error())));
+  if (!plan) return unexpected(about_input(file, plan.error()));
   return std::move(*plan);
 }
 

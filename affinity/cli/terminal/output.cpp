@@ -42,9 +42,8 @@ Exit Output::fail(const base::Error& error) {
 
 std::string display_name(const std::string& name) { return name == "-" ? "standard input" : name; }
 
-base::Error about_input(const std::string& name, base::Error error) {
-  error.message = display_name(name) + ": " + error.message;
-  return error;
+base::Error about_input(const std::string& name, const base::Error& error) {
+  return base::error_in(display_name(name), error);
 }
 
 base::Result<std::string> read_input(const std::string& name) {

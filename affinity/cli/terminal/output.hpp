@@ -63,7 +63,7 @@ base::Result<std::string> read_input(const std::string& name);
 /// The same, parsed; errors name the file, line and column.
 base::Result<boost::json::value> read_json_input(const std::string& name);
 /// An error about the content of an input: "FILE: ..." or "standard input: ...".
-base::Error about_input(const std::string& name, base::Error error);
+base::Error about_input(const std::string& name, const base::Error& error);
 /// How messages call an input: "standard input" for "-".
 std::string display_name(const std::string& name);
 /// Writes a file.

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/text.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -29,6 +30,19 @@ TEST_CASE("a failed read gives the kind of failure") {
   dir.write("big", std::string(5000, 'x'));
   CHECK(read_file(dir.path() / "big", 4000).error().code == ErrorCode::kInvalid);
   CHECK(read_file(dir.path() / "big")->size() == 5000);
+}
+
+TEST_CASE("errors show hostile paths escaped, and no more than the longest path") {
+  const ka::tests::TempDir dir;
+  const auto message = [&](const std::string& name) {
+    return read_file(dir.path() / name).error().message;
+  };
+  CHECK(message("a\n\x1b[31m\xff\xe2\x80\xae")
+            .ends_with("a\\x0a\\x1b[31m\\xff\\u{202e}: No such file or directory"));
+  CHECK(fail(ErrorCode::kInvalid, "\x9b").value() == Error{ErrorCode::kInvalid, "\\x9b", 0});
+  CHECK(error_in("a\n", {ErrorCode::kGone, "gone", 2}) ==
+        Error{ErrorCode::kGone, "a\\x0a: gone", 2});
+  CHECK(message(std::string(kMaxPath, '\n')).size() <= kMaxPath + kMaxSentence);
 }
 
 TEST_CASE("only the numbers in a directory are listed") {

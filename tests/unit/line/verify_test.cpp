@@ -6,6 +6,7 @@
 #include <string>
 
 #include "affinity/line/others.hpp"
+#include "base/text.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -303,6 +304,30 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   scene.calls.own[4711] = {1};  // narrowed by itself, though its cgroup allows more
   REQUIRE(others().size() == 1);
   CHECK(others()[0].reason == "host-threads");
+}
+
+TEST_CASE("names that others give to their cgroups are shown escaped") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  scene.node.tenant("kubepods/podu9/y\xff\xfe", "0-7", "4711\n");
+  scene.node.tenant("kubepods/podu9/ok\n\x1b[31m\xe2\x80\xae", "0-7", "4712\n");
+  scene.node.tenant("kubepods/podu9/unread\x9b", "0-7", "");
+  std::filesystem::remove(scene.node.cgroup() / "kubepods/podu9/unread\x9b/cgroup.threads");
+  std::filesystem::create_directory(scene.node.cgroup() /
+                                    "kubepods/podu9/unread\x9b/cgroup.threads");  // EISDIR
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  std::set<std::string> subjects;
+  for (const line::Finding& finding : scene.verifier().verify().findings) {
+    CAPTURE(finding.text);
+    for (const auto& text : {finding.subject, finding.text, finding.remedy}) {
+      CHECK(base::is_printable(text, base::kMaxPath));
+    }
+    if (finding.reason == "other-container") subjects.insert(finding.subject);
+  }
+  CHECK(subjects == std::set<std::string>{"kubepods/podu9/y\\xff\\xfe",
+                                          "kubepods/podu9/ok\\x0a\\x1b[31m\\u{202e}"});
+  CHECK(has_unread(scene.verifier().verify(), {}, "kubepods/podu9/unread\\x9b/cgroup.threads"));
 }
 
 TEST_CASE("masks of others that cannot be read are unknown, and threads that ended are not") {
