@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/uninterrupted.hpp"
+
 namespace ka::base {
 namespace {
 
@@ -19,7 +21,7 @@ bool is_full(int number) { return number == EMFILE || number == ENFILE; }
 template <typename Open>
 Fd open_with_reserve(Open open) {
   for (;;) {
-    Fd fd(open());
+    Fd fd(uninterrupted(open));
     const int failed = errno;
     DescriptorReserve* reserve = reserve_of_process;
     if (fd || !is_full(failed) || reserve == nullptr || !reserve->give_one()) {

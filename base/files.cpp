@@ -13,6 +13,7 @@
 #include <charconv>
 
 #include "base/descriptors.hpp"
+#include "base/uninterrupted.hpp"
 
 namespace ka::base {
 namespace {
@@ -21,8 +22,7 @@ Result<std::string> read_all(int fd, std::size_t limit, const std::string& name)
   std::string text;
   std::array<char, 4096> chunk{};
   for (;;) {
-    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] { return ::read(fd, chunk.data(), chunk.size()); });
     if (got < 0) return fail_errno(errno, name);
     if (got == 0) return text;
     text.append(chunk.data(), static_cast<std::size_t>(got));
@@ -34,8 +34,7 @@ Result<std::string> read_all(int fd, std::size_t limit, const std::string& name)
 
 Result<void> write_all(int fd, std::string_view text, const std::string& name) {
   while (!text.empty()) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
+    const ssize_t put = uninterrupted([&] { return ::write(fd, text.data(), text.size()); });
     if (put < 0) return fail_errno(errno, name);
     text.remove_prefix(static_cast<std::size_t>(put));
   }
@@ -81,7 +80,8 @@ template <typename Visit>
 Result<void> visit_entries(int directory, Visit visit) {
   alignas(dirent64) std::array<char, 8192> buffer;
   for (;;) {
-    const ssize_t filled = ::getdents64(directory, buffer.data(), buffer.size());
+    const ssize_t filled =
+        uninterrupted([&] { return ::getdents64(directory, buffer.data(), buffer.size()); });
     if (filled < 0) return fail_errno(errno, "listing a directory");
     if (filled == 0) return {};
     for (ssize_t at = 0; at < filled;) {
@@ -139,7 +139,8 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::si
 Result<std::string_view> read_record(const std::filesystem::path& path, std::span<char> buffer) {
   const Fd fd = open_file(path, O_RDONLY);
   if (!fd) return fail_errno(errno, path.string());
-  const ssize_t size = ::read(fd.get(), buffer.data(), buffer.size());
+  const ssize_t size =
+      uninterrupted([&] { return ::read(fd.get(), buffer.data(), buffer.size()); });
   if (size < 0) return fail_errno(errno, path.string());
   return std::string_view(buffer.data(), static_cast<std::size_t>(size));
 }
@@ -162,7 +163,7 @@ Result<void> write_atomically(const std::filesystem::path& path, const std::stri
 Result<Fd> lock_file(const std::filesystem::path& path) {
   Fd fd = open_file(path, O_RDWR | O_CREAT, 0600);
   if (!fd) return fail_errno(errno, "cannot open " + path.string());
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (uninterrupted([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) == 0) return fd;
   if (errno != EWOULDBLOCK) return fail_errno(errno, "cannot lock " + path.string());
   return fail(ErrorCode::kConflict, path.string() + " is locked by another process");
 }

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <string>
 
+#include "base/uninterrupted.hpp"
+
 namespace ka::base {
 namespace {
 
@@ -42,7 +44,8 @@ Result<Fd> connect_unix(const std::filesystem::path& path, int flags) {
   const std::string what = "cannot connect to " + path.native();
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
   if (!fd) return fail_errno(errno, what);
-  if (::connect(fd.get(), head_of(*address), sizeof(*address)) != 0) {
+  const auto connect = [&] { return ::connect(fd.get(), head_of(*address), sizeof(*address)); };
+  if (uninterrupted(connect) != 0) {
     return unexpected(refusal(errno, what));
   }
   return fd;

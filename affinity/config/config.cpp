@@ -11,7 +11,6 @@
 #include "affinity/config/entries.hpp"
 #include "affinity/config/files.hpp"
 #include "base/files.hpp"
-#include "base/text.hpp"
 
 namespace ka::config {
 namespace {
@@ -144,31 +143,44 @@ base::Result<void> merge(const fs::path& file, Merged& into) {
   return {};
 }
 
+/// kGone: there is no such main file. Not where a drop-in went away that was listed just now.
 base::Result<Merged> read(const fs::path& main) {
   Merged merged;
   const auto others = drop_ins(main);
   if (!others) return unexpected(others.error());
   if (auto done = merge(main, merged); !done) return unexpected(std::move(done.error()));
   for (const fs::path& file : *others) {
-    if (auto done = merge(file, merged); !done) return unexpected(std::move(done.error()));
+    const auto done = merge(file, merged);
+    if (is_gone(done)) return base::fail(base::ErrorCode::kTransient, done.error().message);
+    if (!done) return unexpected(done.error());
   }
   return merged;
 }
 
+/// Defaults only where every place was seen: settings that cannot be read now are settings.
 base::Result<Merged> find(const fs::path& root) {
-  for (const fs::path& file : candidates(root)) {
+  base::Trouble unseen;
+  for (const fs::path& file : candidates(root, unseen)) {
     std::error_code unreadable;
     if (!fs::exists(file, unreadable) && !unreadable) continue;
     auto merged = read(file);
     if (!merged || merged->has_affinity) return merged;
   }
+  if (!unseen.none()) return unexpected(*unseen.any());
   return Merged{};
+}
+
+/// One that a caller names has to be there.
+base::Result<Merged> read_named(const fs::path& file) {
+  auto merged = read(file);
+  if (!is_gone(merged)) return merged;
+  return base::fail(base::ErrorCode::kInvalid, merged.error().message);
 }
 
 base::Result<Config> load(const std::optional<fs::path>& file, const fs::path& root,
                           const policy::CpuSet& machine) {
-  auto merged = file ? read(*file) : find(root);
-  if (!merged) return base::fail(base::ErrorCode::kInvalid, merged.error().message);
+  auto merged = file ? read_named(*file) : find(root);
+  if (!merged) return unexpected(std::move(merged.error()));
   if (auto checked = check(merged->entries); !checked) {
     return unexpected(std::move(checked.error()));
   }
@@ -187,13 +199,7 @@ base::Result<Config> load(const std::optional<fs::path>& file, const fs::path& r
 
 base::Result<Config> load_config(const std::optional<fs::path>& file, const fs::path& root,
                                  const policy::CpuSet& machine) {
-  auto config = load(file, root, machine);
-  // Whoever may add a drop-in chooses its name.
-  if (!config) {
-    config.error().message =
-        base::printable(config.error().message, base::kMaxPath + base::kMaxSentence);
-  }
-  return config;
+  return load(file, root, machine);
 }
 
 Config default_config() { return make_config({}); }

@@ -19,8 +19,9 @@ namespace ka::config {
 /// Reads `file` and its drop-ins; without one, the first of candidates() that has an [affinity]
 /// table, in itself or in a drop-in. What is nearly one is an error. `root` is put before the
 /// absolute paths of that order. Cpusets must lie within `machine`, unless that is empty. Errors
-/// are kInvalid, one line:
-/// "<file>:<line>:<column>: ..."; those of files that cannot be read name the file.
+/// are one line. kInvalid: what a file says ("<file>:<line>:<column>: ..."), that `file` does not
+/// exist, that a file is not regular or too large. Any other code: a file or directory cannot be
+/// read, which may pass.
 base::Result<Config> load_config(const std::optional<std::filesystem::path>& file,
                                  const std::filesystem::path& root = "/",
                                  const policy::CpuSet& machine = {});

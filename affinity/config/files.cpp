@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/config/files.hpp"
 
+#include <cerrno>
 #include <string>
 
 #include "affinity/config/handlers.hpp"
@@ -14,8 +15,11 @@ namespace {
 
 constexpr const char* kRelease = "opt/kata/share/defaults/kata-containers";
 
-std::vector<std::string> names_in(const fs::path& directory) {
-  return base::list_directory(directory).value_or(std::vector<std::string>{});
+std::vector<std::string> names_in(const fs::path& directory, base::Trouble& unseen) {
+  auto names = base::list_directory(directory);
+  if (names) return *std::move(names);
+  if (names.error().number != ENOTDIR) unseen.record(names.error());
+  return {};
 }
 
 void add_standard(const fs::path& directory, std::vector<fs::path>& files) {
@@ -24,9 +28,9 @@ void add_standard(const fs::path& directory, std::vector<fs::path>& files) {
 }
 
 /// The directory of each shim or custom runtime holds one configuration-<shim>.toml.
-void add_deployed(const fs::path& runtimes, std::vector<fs::path>& files) {
-  for (const std::string& runtime : names_in(runtimes)) {
-    for (const std::string& name : names_in(runtimes / runtime)) {
+void add_deployed(const fs::path& runtimes, std::vector<fs::path>& files, base::Trouble& unseen) {
+  for (const std::string& runtime : names_in(runtimes, unseen)) {
+    for (const std::string& name : names_in(runtimes / runtime, unseen)) {
       if (name.starts_with("configuration") && name.ends_with(".toml")) {
         files.push_back(runtimes / runtime / name);
       }
@@ -35,9 +39,9 @@ void add_deployed(const fs::path& runtimes, std::vector<fs::path>& files) {
 }
 
 /// kata-deploy's installations: /opt/kata, then those with a suffix (MULTI_INSTALL_SUFFIX).
-std::vector<fs::path> installations(const fs::path& root) {
+std::vector<fs::path> installations(const fs::path& root, base::Trouble& unseen) {
   std::vector<fs::path> found;
-  for (const std::string& name : names_in(root / "opt")) {
+  for (const std::string& name : names_in(root / "opt", unseen)) {
     if (name == "kata" || name.starts_with("kata-")) {
       found.push_back(root / "opt" / name / "share/defaults/kata-containers");
     }
@@ -47,15 +51,15 @@ std::vector<fs::path> installations(const fs::path& root) {
 
 }  // namespace
 
-std::vector<fs::path> candidates(const fs::path& root) {
+std::vector<fs::path> candidates(const fs::path& root, base::Trouble& unseen) {
   std::vector<fs::path> files = standard(root);
-  for (const fs::path& defaults : installations(root)) {
+  for (const fs::path& defaults : installations(root, unseen)) {
     if (defaults != root / kRelease) add_standard(defaults, files);
     for (const char* runtimes : {"runtime-rs/runtimes", "runtimes", "custom-runtimes"}) {
-      add_deployed(defaults / runtimes, files);
+      add_deployed(defaults / runtimes, files, unseen);
     }
   }
-  for (const Handler& handler : read_handlers(root)) {
+  for (const Handler& handler : read_handlers(root, unseen)) {
     if (handler.config.is_absolute()) files.push_back(root / handler.config.relative_path());
   }
   return files;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/trouble.hpp"
 
 namespace ka::config {
 
@@ -20,7 +21,9 @@ std::vector<std::filesystem::path> standard(const std::filesystem::path& root);
 /// All places where Kata may be configured: the search order, what kata-deploy hands to each shim
 /// and custom runtime (its artifacts/install.rs) of each of its installations, and the files that
 /// handlers of containerd and CRI-O name. A file may be among them twice, by a symbolic link.
-std::vector<std::filesystem::path> candidates(const std::filesystem::path& root);
+/// `unseen`: why places may be missing.
+std::vector<std::filesystem::path> candidates(const std::filesystem::path& root,
+                                              base::Trouble& unseen);
 
 /// The files of config.d beside the file that a symbolic link leads to, in name order: Kata merges
 /// them key by key.

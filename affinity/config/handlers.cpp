@@ -5,6 +5,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -73,12 +74,13 @@ std::vector<Handler> handlers_of(const Entries& entries) {
   return handlers;
 }
 
-std::vector<fs::path> matching(const fs::path& pattern) {
+std::vector<fs::path> matching(const fs::path& pattern, base::Trouble& unseen) {
   ::glob_t found{};
-  std::vector<fs::path> files;
-  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-    files.assign(found.gl_pathv, std::next(found.gl_pathv, static_cast<long>(found.gl_pathc)));
-  }
+  const int failed = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  if (failed == GLOB_ABORTED) unseen.record(base::system_error(errno, pattern.string()));
+  if (failed == GLOB_NOSPACE) unseen.record(base::system_error(ENOMEM, pattern.string()));
+  const std::vector<fs::path> files(found.gl_pathv,
+                                    std::next(found.gl_pathv, static_cast<long>(found.gl_pathc)));
   ::globfree(&found);
   return files;
 }
@@ -88,6 +90,11 @@ std::vector<std::string> imports_of(const Entries& entries) {
   if (found == entries.end()) return {};
   const auto* patterns = std::get_if<std::vector<std::string>>(&found->second.value);
   return patterns == nullptr ? std::vector<std::string>{} : *patterns;
+}
+
+/// What is not valid is its program's affair.
+void record_unseen(const base::Error& error, base::Trouble& unseen) {
+  if (error.code != base::ErrorCode::kInvalid) unseen.record(error);
 }
 
 base::Result<Entries> read_entries(const fs::path& file) {
@@ -108,11 +115,12 @@ fs::path below(const fs::path& root, const fs::path& importer, const fs::path& p
 /// Files that a file imports, and those import, each once.
 class Imports {
  public:
-  Imports(const fs::path& root, Entries& entries) : root_(root), entries_(entries) {}
+  Imports(const fs::path& root, Entries& entries, base::Trouble& unseen)
+      : root_(root), entries_(entries), unseen_(unseen) {}
 
   void merge_imports(const fs::path& importer, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
-      for (const fs::path& file : matching(below(root_, importer, pattern))) merge(file);
+      for (const fs::path& file : matching(below(root_, importer, pattern), unseen_)) merge(file);
     }
   }
 
@@ -120,7 +128,7 @@ class Imports {
   void merge(const fs::path& file) {
     if (!seen_.insert(file).second) return;
     auto entries = read_entries(file);
-    if (!entries) return;
+    if (!entries) return record_unseen(entries.error(), unseen_);
     const auto patterns = imports_of(*entries);
     merge_over(entries_, std::move(*entries));
     merge_imports(file, patterns);
@@ -128,6 +136,7 @@ class Imports {
 
   const fs::path& root_;
   Entries& entries_;
+  base::Trouble& unseen_;
   std::set<fs::path> seen_;
 };
 
@@ -138,11 +147,31 @@ bool covers_conf_d(const std::vector<std::string>& patterns) {
   });
 }
 
+std::vector<Handler> read_crio(const fs::path& root, base::Trouble& unseen) {
+  std::vector<fs::path> files = {root / "etc/crio/crio.conf"};
+  const fs::path folder = root / "etc/crio/crio.conf.d";
+  const auto names = base::list_directory(folder);
+  unseen.record(names);
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    files.push_back(folder / name);
+  }
+  Entries merged;
+  for (const fs::path& file : files) {
+    auto entries = read_entries(file);
+    if (entries) {
+      merge_over(merged, std::move(*entries));
+    } else {
+      record_unseen(entries.error(), unseen);
+    }
+  }
+  return handlers_of(merged);
+}
+
 }  // namespace
 
 bool Handler::is_proxy() const { return fs::path(shim).filename().native().starts_with(kProxy); }
 
-base::Result<Containerd> read_containerd(const fs::path& root) {
+base::Result<Containerd> read_containerd(const fs::path& root, base::Trouble& unseen) {
   const fs::path file = root / kContainerd / "config.toml";
   auto entries = read_entries(file);
   if (!entries) return unexpected(entries.error());
@@ -155,25 +184,20 @@ base::Result<Containerd> read_containerd(const fs::path& root) {
   }
   const auto patterns = imports_of(*entries);
   found.imports_conf_d = covers_conf_d(patterns);
-  Imports(root, *entries).merge_imports(file, patterns);
+  Imports(root, *entries, unseen).merge_imports(file, patterns);
   found.handlers = handlers_of(*entries);
   return found;
 }
 
-std::vector<Handler> read_crio(const fs::path& root) {
-  Entries merged = read_entries(root / "etc/crio/crio.conf").value_or(Entries{});
-  const fs::path folder = root / "etc/crio/crio.conf.d";
-  for (const std::string& name :
-       base::list_directory(folder).value_or(std::vector<std::string>{})) {
-    if (auto entries = read_entries(folder / name)) merge_over(merged, std::move(*entries));
-  }
-  return handlers_of(merged);
-}
-
-std::vector<Handler> read_handlers(const fs::path& root) {
+std::vector<Handler> read_handlers(const fs::path& root, base::Trouble& unseen) {
   std::vector<Handler> handlers;
-  if (auto containerd = read_containerd(root)) handlers = std::move(containerd->handlers);
-  for (Handler& handler : read_crio(root)) add(std::move(handler), handlers);
+  auto containerd = read_containerd(root, unseen);
+  if (containerd) {
+    handlers = std::move(containerd->handlers);
+  } else {
+    record_unseen(containerd.error(), unseen);
+  }
+  for (Handler& handler : read_crio(root, unseen)) add(std::move(handler), handlers);
   return handlers;
 }
 

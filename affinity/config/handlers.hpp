@@ -8,6 +8,7 @@
 
 #include "affinity/config/entries.hpp"
 #include "base/result.hpp"
+#include "base/trouble.hpp"
 
 namespace ka::config {
 
@@ -33,13 +34,12 @@ struct Containerd {
   std::vector<Handler> handlers;  ///< those that start Kata or our proxy, by name
 };
 
-/// kGone where there is no config.toml. An imported file that cannot be read is skipped.
-base::Result<Containerd> read_containerd(const std::filesystem::path& root);
+/// kGone where there is no config.toml. An imported file that cannot be read is skipped; `unseen`
+/// says why, unless it is not valid.
+base::Result<Containerd> read_containerd(const std::filesystem::path& root, base::Trouble& unseen);
 
-/// Those of CRI-O: of crio.conf and of every file in crio.conf.d, in name order.
-std::vector<Handler> read_crio(const std::filesystem::path& root);
-
-/// Those of both; nothing where neither is configured.
-std::vector<Handler> read_handlers(const std::filesystem::path& root);
+/// Those of containerd, then of CRI-O (crio.conf and every file in crio.conf.d, in name order);
+/// nothing where neither is configured. `unseen`: why a file or directory could not be read.
+std::vector<Handler> read_handlers(const std::filesystem::path& root, base::Trouble& unseen);
 
 }  // namespace ka::config

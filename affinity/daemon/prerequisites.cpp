@@ -24,7 +24,10 @@ namespace {
 /// Two that give CPUs to containers would each undo what the other did.
 Result<void> check_kubelet(const std::filesystem::path& file) {
   const auto is_static = watch::is_policy_static(file);
-  if (!is_static) return unexpected(is_static.error());
+  if (!is_static) {  // kubelet may write it anew
+    return base::fail(base::ErrorCode::kTransient,
+                      file.string() + ": " + is_static.error().message);
+  }
   if (!*is_static) return {};
   return base::fail(base::ErrorCode::kInvalid,
                     "mode = \"managed\": kubelet's CPU manager policy is static (" + file.string() +

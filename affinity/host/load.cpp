@@ -21,7 +21,7 @@ base::Result<policy::Topology> read_json(const std::string& text, const std::str
   const auto document = base::parse_json(text, file);
   if (!document) return unexpected(document.error());
   auto topology = documents::topology_from_json(*document);
-  if (!topology) topology.error().message = file + ": " + topology.error().message;
+  if (!topology) return unexpected(base::error_in(file, topology.error()));
   return topology;
 }
 
@@ -30,8 +30,10 @@ base::Result<policy::Topology> read_json(const std::string& text, const std::str
 base::Result<policy::Topology> load_topology(const std::string& where) {
   if (where == kHost) return read_machine();
   if (where.starts_with(kSynthetic)) return read_synthetic(where.substr(kSynthetic.size()));
-  if (std::filesystem::is_directory(where)) return read_machine(where);
+  std::error_code unseen;  // then it cannot be read as a file either
+  if (std::filesystem::is_directory(where, unseen)) return read_machine(where);
   const auto text = base::read_file(where, kMostBytes);
+  if (is_gone(text)) return base::fail(base::ErrorCode::kInvalid, text.error().message);
   if (!text) return unexpected(text.error());
   const std::size_t first = text->find_first_not_of(" \t\r\n");
   if (first != std::string::npos && (*text)[first] == '<') return read_xml(where);

@@ -5,6 +5,7 @@
 #include <numa.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -284,29 +285,34 @@ base::Result<Parts> load_below(const std::filesystem::path& root, hwloc_topology
   return load(topology);
 }
 
-base::Error in(const std::string& where, base::Error error) {
-  error.message = where + ": " + error.message;
-  return error;
-}
-
 /// hwloc reports an invalid file when it loads it, an invalid description at once.
 base::Result<Topology> load_and_make(hwloc_topology_t topology, const std::string& where) {
   auto made = load(topology).and_then(make);
-  if (!made) return unexpected(in(where, std::move(made.error())));
+  if (!made) return unexpected(base::error_in(where, made.error()));
   return made;
 }
 
-}  // namespace
+bool is_absent(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+}
 
-base::Result<Topology> read_machine(const std::filesystem::path& root) {
+/// hwloc reports EINVAL whatever it could not read.
+base::Error explain(const base::Error& error, const std::filesystem::path& system_cpu) {
+  const auto names = base::list_directory(system_cpu);
+  if (!names) return base::error_in("hwloc cannot build a topology", names.error());
+  return base::error_in(system_cpu.string(), error);
+}
+
+base::Result<Topology> read_trees(const std::filesystem::path& root) {
   const Hwloc topology = new_topology();
-  if (!topology) return fail("cannot initialize hwloc");
+  if (!topology) return base::fail_errno(ENOMEM, "cannot initialize hwloc");
   const auto system_cpu = root / "sys/devices/system/cpu";
-  if (!std::filesystem::is_directory(system_cpu)) {
-    return fail(root.string() + ": has no sys/devices/system/cpu");
-  }
+  std::error_code wrong;
+  const bool is_there = std::filesystem::is_directory(system_cpu, wrong);
+  if (wrong && !is_absent(wrong)) return base::fail_errno(wrong.value(), system_cpu.string());
+  if (!is_there) return fail(root.string() + ": has no sys/devices/system/cpu");
   auto parts = load_below(root, topology.get());
-  if (!parts) return unexpected(in(root, std::move(parts.error())));
+  if (!parts) return unexpected(explain(parts.error(), system_cpu));
   if (root == "/") {
     if (auto distances = numa_distances(parts->nodes)) parts->distances = std::move(*distances);
   }
@@ -320,9 +326,20 @@ base::Result<Topology> read_machine(const std::filesystem::path& root) {
   return make(std::move(*parts));
 }
 
+}  // namespace
+
+base::Result<Topology> read_machine(const std::filesystem::path& root) {
+  auto machine = read_trees(root);
+  // Nobody has written what the kernel says of the machine that we run on: it may read better soon.
+  if (!machine && root == "/" && machine.error().code == base::ErrorCode::kInvalid) {
+    return base::fail(base::ErrorCode::kTransient, machine.error().message);
+  }
+  return machine;
+}
+
 base::Result<Topology> read_synthetic(const std::string& description) {
   const Hwloc topology = new_topology();
-  if (!topology) return fail("cannot initialize hwloc");
+  if (!topology) return base::fail_errno(ENOMEM, "cannot initialize hwloc");
   if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0) {
     return fail("synthetic:" + description +
                 ": not a valid hwloc description (example: \"pack:2 numa:2 l3:1 core:4 pu:2\")");
@@ -332,7 +349,7 @@ base::Result<Topology> read_synthetic(const std::string& description) {
 
 base::Result<Topology> read_xml(const std::filesystem::path& file) {
   const Hwloc topology = new_topology();
-  if (!topology) return fail("cannot initialize hwloc");
+  if (!topology) return base::fail_errno(ENOMEM, "cannot initialize hwloc");
   if (hwloc_topology_set_xml(topology.get(), file.c_str()) != 0) {
     return fail(file.string() + ": not an hwloc XML file");
   }

@@ -22,7 +22,8 @@ namespace ka::host {
 ///
 /// hwloc takes a root only from the environment (HWLOC_FSROOT), which is set for the time of the
 /// call: not to be called while other threads use the environment. It never runs a thread of ours
-/// on other CPUs: hwloc's CPUID backend, which would, is not used.
+/// on other CPUs: hwloc's CPUID backend, which would, is not used. kInvalid is what a recorded
+/// machine says; of the one we run on every error may pass.
 base::Result<policy::Topology> read_machine(const std::filesystem::path& root = "/");
 
 /// A machine invented by hwloc's synthetic syntax: "pack:2 numa:2 l3:1 core:4 pu:2".

@@ -71,7 +71,8 @@ Symptom without_crio_nri() {
 /// Containers of these handlers are reported without NRI.
 std::string handlers_behind_proxy(const fs::path& root) {
   std::string names;
-  for (const config::Handler& handler : config::read_handlers(root)) {
+  base::Trouble ignored;
+  for (const config::Handler& handler : config::read_handlers(root, ignored)) {
     if (handler.is_proxy()) names += (names.empty() ? "" : ", ") + handler.name;
   }
   return names;

@@ -85,7 +85,8 @@ base::Result<config::Entries> read_merged(const fs::path& main) {
 
 std::vector<fs::path> find_kata(const fs::path& root) {
   std::vector<fs::path> found;
-  for (const fs::path& path : config::candidates(root)) {
+  base::Trouble ignored;
+  for (const fs::path& path : config::candidates(root, ignored)) {
     fs::path real = real_path(path);
     const bool known = std::ranges::find(found, real) != found.end();
     if (!real.empty() && !known) found.push_back(std::move(real));
@@ -96,7 +97,8 @@ std::vector<fs::path> find_kata(const fs::path& root) {
 std::vector<Installation> find_installations(const fs::path& root) {
   std::vector<Installation> installations;
   for (fs::path& file : find_kata(root)) installations.push_back({std::move(file), {}});
-  for (const config::Handler& handler : config::read_handlers(root)) {
+  base::Trouble ignored;
+  for (const config::Handler& handler : config::read_handlers(root, ignored)) {
     const auto used =
         std::ranges::find(installations, config_of(handler, root), &Installation::config);
     if (used != installations.end()) used->handlers.push_back(handler.name);

@@ -55,7 +55,8 @@ std::string configured_image(const fs::path& root) {
 
 /// Those that report their containers to the daemon are first: without NRI the shim proxy's.
 std::vector<std::string> handler_names(const fs::path& root) {
-  std::vector<config::Handler> handlers = config::read_handlers(root);
+  base::Trouble ignored;
+  std::vector<config::Handler> handlers = config::read_handlers(root, ignored);
   const bool nri = has_nri_socket(root);
   std::ranges::stable_partition(handlers, [nri](const auto& one) { return one.is_proxy() != nri; });
   std::vector<std::string> names;

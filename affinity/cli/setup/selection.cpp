@@ -45,7 +45,8 @@ Result<Handler> find_handler(const std::vector<Handler>& handlers, const std::st
 
 /// Each name is a handler whose configuration is there.
 Result<void> check_names(const SetupOptions& options, const std::vector<Installation>& all) {
-  const auto handlers = config::read_handlers(options.root);
+  base::Trouble ignored;
+  const auto handlers = config::read_handlers(options.root, ignored);
   for (const std::string& name : options.handlers) {
     const auto handler = find_handler(handlers, name);
     if (!handler) return unexpected(handler.error());

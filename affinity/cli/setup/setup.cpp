@@ -184,7 +184,8 @@ void note_hidden(const fs::path& root, SetupPlan& plan) {
 
 /// Handlers decide which Kata a file belongs to.
 void note_containerd(const fs::path& root, SetupPlan& plan) {
-  const auto containerd = config::read_containerd(root);
+  base::Trouble ignored;
+  const auto containerd = config::read_containerd(root, ignored);
   if (containerd || is_gone(containerd)) return;
   plan.notes.push_back("containerd's handlers are unknown: " + containerd.error().message);
 }
@@ -260,7 +261,8 @@ void remove_others(const std::vector<Installation>& all, SetupPlan& plan) {
 }
 
 Result<std::string> add_proxy(const SetupOptions& options, SetupPlan& plan) {
-  const auto containerd = config::read_containerd(options.root);
+  base::Trouble ignored;
+  const auto containerd = config::read_containerd(options.root, ignored);
   if (!containerd) return unexpected(containerd.error());
   const auto handler = handler_behind_proxy(*containerd, options);
   if (!handler) return unexpected(handler.error());
@@ -272,7 +274,8 @@ Result<std::string> add_proxy(const SetupOptions& options, SetupPlan& plan) {
 /// What was pasted by hand goes by hand: its handlers start a program that may be removed next.
 void note_pasted(const fs::path& root, SetupPlan& plan) {
   const fs::path main = root / "etc/containerd/config.toml";
-  const auto containerd = config::read_containerd(root);
+  base::Trouble ignored;
+  const auto containerd = config::read_containerd(root, ignored);
   if (!containerd) return;
   for (const Handler& handler : containerd->handlers) {
     if (!handler.is_proxy() || handler.declared_in != main) continue;

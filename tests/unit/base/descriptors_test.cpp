@@ -2,44 +2,23 @@
 #include "base/descriptors.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <cerrno>
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/uninterrupted.hpp"
 #include "tests/catch.hpp"
+#include "tests/few_descriptors.hpp"
 #include "tests/temp_dir.hpp"
 
 using ka::base::DescriptorReserve;
 using ka::base::Fd;
 using ka::base::open_file;
+using ka::tests::FewDescriptors;
+using ka::tests::open_all;
 
 namespace {
-
-/// A process that may open a few files only, until the end of the test.
-struct FewDescriptors {
-  FewDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    rlimit few = before;
-    few.rlim_cur = 40;
-    ::setrlimit(RLIMIT_NOFILE, &few);
-  }
-  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before); }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
-
-  rlimit before{};
-};
-
-/// Takes all that are left, as clients would.
-std::vector<Fd> open_all() {
-  std::vector<Fd> opened;
-  for (Fd fd(::open("/dev/null", O_RDONLY)); fd; fd = Fd(::open("/dev/null", O_RDONLY))) {
-    opened.push_back(std::move(fd));
-  }
-  return opened;
-}
 
 /// How many files can be opened when clients have taken all descriptors.
 std::size_t files_beside_clients() {
@@ -93,4 +72,25 @@ TEST_CASE("a missing file uses no reserve descriptor") {
   CHECK_FALSE(open_file("/nonexistent", O_RDONLY));
   CHECK(errno == ENOENT);
   CHECK(files_beside_clients() == DescriptorReserve::kSize);
+}
+
+TEST_CASE("an interrupted system call is repeated, but not for ever") {
+  int calls = 0;
+  const auto interrupted = [&calls](int times) {
+    calls = 0;
+    return ka::base::uninterrupted([&calls, times] {
+      errno = EINTR;
+      return ++calls > times ? 7 : -1;
+    });
+  };
+  CHECK(interrupted(0) == 7);
+  CHECK(interrupted(ka::base::kMostInterruptions) == 7);
+  CHECK(interrupted(ka::base::kMostInterruptions + 1) == -1);
+  CHECK(errno == EINTR);
+  CHECK(ka::base::uninterrupted([&calls] {
+          ++calls;
+          errno = EIO;
+          return -1;
+        }) == -1);
+  CHECK(calls == ka::base::kMostInterruptions + 2);  // once
 }

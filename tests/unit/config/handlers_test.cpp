@@ -25,10 +25,23 @@ std::string runtime(const std::string& plugin, const std::string& name, const st
          ".options]\nConfigPath = \"" + config + "\"\n";
 }
 
+/// Where all could be read.
+std::vector<Handler> read_handlers(const tests::TempDir& root) {
+  base::Trouble unseen;
+  auto handlers = config::read_handlers(root.path(), unseen);
+  CHECK(unseen.none());
+  return handlers;
+}
+
+base::Result<config::Containerd> read_containerd(const tests::TempDir& root) {
+  base::Trouble unseen;
+  return config::read_containerd(root.path(), unseen);
+}
+
 /// "kata-qemu SHIM CONFIG" of each handler.
 std::vector<std::string> handlers(const tests::TempDir& root) {
   std::vector<std::string> lines;
-  for (const Handler& one : config::read_handlers(root.path())) {
+  for (const Handler& one : read_handlers(root)) {
     lines.push_back(one.name + ' ' + one.shim + ' ' + one.config.native());
   }
   return lines;
@@ -61,9 +74,9 @@ TEST_CASE(
                  runtime(kV3, "gpu", "/opt/kata/runtime-rs/bin/containerd-shim-kata-v2", "/g"));
   CHECK(handlers(root) == Lines{"gpu /opt/kata/runtime-rs/bin/containerd-shim-kata-v2 /g",
                                 "kata-qemu /opt/kata/bin/containerd-shim-kata-v2 /q.toml"});
-  CHECK(config::read_handlers(root.path()).front().declared_in ==
+  CHECK(read_handlers(root).front().declared_in ==
         root.path() / "opt/kata/containerd/config.d/kata-deploy.toml");
-  CHECK_FALSE(config::read_containerd(root.path())->imports_conf_d);
+  CHECK_FALSE(read_containerd(root)->imports_conf_d);
 }
 
 TEST_CASE("handlers: conf.d patterns, relative or absolute, nested imports, and cycles") {
@@ -74,7 +87,7 @@ TEST_CASE("handlers: conf.d patterns, relative or absolute, nested imports, and 
     root.write("etc/containerd/more/b.toml", runtime(kV3, "kata-b", "", "/b.toml"));
     root.write("etc/containerd/conf.d/broken.toml", "[\n");
     CHECK(handlers(root) == Lines{"kata-b containerd-shim-kata-b-v2 /b.toml"});
-    CHECK(config::read_containerd(root.path())->imports_conf_d);
+    CHECK(read_containerd(root)->imports_conf_d);
   }
   // A later file says what an earlier one did not.
   root.write("etc/containerd/conf.d/z.toml",
@@ -99,7 +112,7 @@ TEST_CASE("handlers: the proxy is a handler, and recognized") {
   root.write(kMain, "[" + std::string(kV2) + "kata-affinity]\n" +
                         "runtime_type = \"io.containerd.kata-affinity.v2\"\n[" + kV2 + "kata]\n" +
                         "runtime_type = \"io.containerd.kata.v2\"\n");
-  const auto found = config::read_handlers(root.path());
+  const auto found = read_handlers(root);
   REQUIRE(found.size() == 2);
   CHECK_FALSE(found[0].is_proxy());
   CHECK(found[1].is_proxy());
@@ -139,7 +152,8 @@ TEST_CASE("config: Kata's search order comes first, then installations, then han
   const tests::TempDir root;
   root.write("opt/kata/share/defaults/kata-containers/runtimes/qemu/configuration-qemu.toml", "");
   root.write(kMain, runtime(kV2, "kata-x", "", "/srv/x.toml"));
-  const auto files = config::candidates(root.path());
+  base::Trouble unseen;
+  const auto files = config::candidates(root.path(), unseen);
   REQUIRE(files.size() == 8);
   CHECK(files.front() == root.path() / "etc/kata-containers/runtime-rs/configuration.toml");
   CHECK(files[6].filename() == "configuration-qemu.toml");

@@ -169,3 +169,23 @@ TEST_CASE("an invalid machine is rejected by name") {
   CHECK(error_of(host::load_topology("synthetic:pack:0")).starts_with("synthetic:pack:0: "));
   CHECK(error_of(host::load_topology("")) != "");
 }
+
+TEST_CASE("what a recorded machine says is invalid, what cannot be read of this one may pass") {
+  const tests::TempDir dir;
+  const std::string cpu = "sys/devices/system/cpu/cpu0/";
+  for (const char* file : {"thread_siblings", "core_cpus", "core_siblings", "package_cpus"}) {
+    dir.write(cpu + "topology/" + file, "1\n");
+  }
+  dir.write(cpu + "online", "0\n");
+  const std::string why = "sys/devices/system/cpu: hwloc cannot build a topology from it";
+  const std::string root = dir.path().string();
+  CHECK(host::load_topology(root).error() ==
+        base::make_error(base::ErrorCode::kInvalid, root + '/' + why));
+  CHECK(host::load_topology(root + "/none").error().code == base::ErrorCode::kInvalid);
+
+  ::setenv("HWLOC_FSROOT", root.c_str(), 1);  // hwloc sees no CPU, as where a read fails
+  const auto host = host::load_topology("host");
+  ::unsetenv("HWLOC_FSROOT");
+  REQUIRE_FALSE(host);
+  CHECK(host.error() == base::make_error(base::ErrorCode::kTransient, '/' + why));
+}
