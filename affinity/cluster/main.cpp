@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "affinity/cluster/options.hpp"
 #include "affinity/cluster/reporter.hpp"
+#include "base/usage/last_words.hpp"
 
 namespace {
 
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     end_on_signals();
     run(*options);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "kata-affinity-reporter: fatal: %s\n", error.what());
+    ka::usage::print_last_words("kata-affinity-reporter", error);
     return 1;
   }
 }

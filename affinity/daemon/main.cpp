@@ -6,26 +6,23 @@
 
 #include "affinity/daemon/daemon.hpp"
 #include "affinity/daemon/options.hpp"
+#include "base/usage/last_words.hpp"
 
 namespace {
 
+constexpr const char* kProgram = "kata-affinityd";
+/// What a restart may mend, and what it cannot: the words of a configuration or command line.
 constexpr int kFailed = 1, kWrongInput = 2;
 
-/// The last message of a daemon that ran out of something (memory, threads, descriptors) where no
-/// other way was left. Every thread stays where it is, and systemd starts it again.
-int give_up(const char* reason) {
-  std::fprintf(stderr, "kata-affinityd: fatal: %s\n", reason);
-  return kFailed;
-}
-
-/// What a thread other than the first throws ends here.
+/// What a thread other than the first throws ends here. Every thread stays where it is, and systemd
+/// starts the daemon again.
 [[noreturn]] void end_at_once() {
   try {
     std::rethrow_exception(std::current_exception());
   } catch (const std::exception& error) {
-    give_up(error.what());
+    ka::usage::print_last_words(kProgram, error);
   } catch (...) {
-    give_up("unknown error");
+    std::fprintf(stderr, "%s: fatal: unknown error\n", kProgram);
   }
   std::_Exit(kFailed);
 }
@@ -36,7 +33,7 @@ int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may be gone
   const auto ended = ka::daemon::run(*options);
   if (ended) return 0;
-  std::fprintf(stderr, "kata-affinityd: %s\n", ended.error().message.c_str());
+  std::fprintf(stderr, "%s: %s\n", kProgram, ended.error().message.c_str());
   return ended.error().code == ka::base::ErrorCode::kInvalid ? kWrongInput : kFailed;
 }
 
@@ -47,6 +44,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    return give_up(error.what());
+    ka::usage::print_last_words(kProgram, error);
+    return kFailed;
   }
 }

@@ -5,6 +5,7 @@
 
 #include "affinity/helper/helper.hpp"
 #include "affinity/helper/options.hpp"
+#include "base/usage/last_words.hpp"
 
 namespace {
 
@@ -26,7 +27,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "kata-affinity-helper: fatal: %s\n", error.what());
+    ka::usage::print_last_words("kata-affinity-helper", error);
     return kFailed;
   }
 }

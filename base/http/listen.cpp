@@ -45,10 +45,14 @@ Result<void> make_directory(const fs::path& directory, mode_t socket) {
   return {};
 }
 
-/// True if a server accepts connections there.
-bool answers(const fs::path& path) {
+/// Whether a server accepts connections there. A full backlog and a lack of descriptors prove
+/// neither.
+Result<bool> is_served(const fs::path& path) {
   const auto probe = base::connect_unix(path, SOCK_NONBLOCK);
-  return probe || probe.error().code == ErrorCode::kTransient;  // its backlog is full
+  if (probe) return true;
+  if (is_gone(probe)) return false;
+  return fail(probe.error().code,
+              "cannot find out whether " + path.native() + " is in use: " + probe.error().message);
 }
 
 /// Two daemons that start at once must not both take a dead socket for theirs to replace.
@@ -69,7 +73,9 @@ Result<void> clear_the_way(const fs::path& path) {
   if (!S_ISSOCK(found.st_mode)) {
     return fail(ErrorCode::kInvalid, path.native() + " exists and is not a socket");
   }
-  if (answers(path)) {
+  const auto served = is_served(path);
+  if (!served) return unexpected(served.error());
+  if (*served) {
     return fail(ErrorCode::kConflict, "another program listens on " + path.native());
   }
   if (::unlink(path.c_str()) != 0) return fail_errno(errno, "cannot remove " + path.native());

@@ -9,6 +9,7 @@
 
 #include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
+#include "tests/few_descriptors.hpp"
 #include "tests/temp_dir.hpp"
 
 using namespace ka;
@@ -82,6 +83,22 @@ TEST_CASE("another program's listener without our lock is respected", "[http]") 
   const auto second = UnixListener::open(path);
   REQUIRE_FALSE(second.has_value());
   CHECK(second.error().code == base::ErrorCode::kConflict);
+}
+
+TEST_CASE("a socket that cannot be probed is not called in use, and not replaced", "[http]") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / "dead.sock";
+  leave_dead_socket(path);
+  const tests::FewDescriptors few;
+  std::vector<base::Fd> taken = tests::open_all();
+  taken.pop_back();  // for the lock
+  const auto refused = UnixListener::open(path);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error() ==
+        base::make_error(base::ErrorCode::kTransient, "cannot find out whether " + path.native() +
+                                                          " is in use: cannot connect to " +
+                                                          path.native() + ": Too many open files"));
+  CHECK(std::filesystem::exists(path));
 }
 
 TEST_CASE("a stale socket is replaced, any other file is not", "[http]") {
