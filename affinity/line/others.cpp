@@ -95,6 +95,11 @@ std::string container_text(const host::Tenant& tenant, const std::string& uid,
   return "container " + host::container_name(tenant.directory) + " of " + name;
 }
 
+std::string not_ours(const std::string& who, const CpuSet& cpus, bool past_grace) {
+  return "not ours: " + who + " may run on " + messages::cpus_text(cpus) +
+         ", which another container owns" + (past_grace ? "" : " (kubelet has 15 s to narrow it)");
+}
+
 Finding container_finding(const host::Tenant& tenant, const std::string& uid, const PodRecord* pod,
                           const Trespass& trespass, const OthersContext& context) {
   const bool past_grace = trespass.cpus.intersects(context.past_grace);
@@ -105,9 +110,7 @@ Finding container_finding(const host::Tenant& tenant, const std::string& uid, co
           tenant.directory.string(),
           {},
           trespass.cpus,
-          "not ours: " + container_text(tenant, uid, pod) + " may run on " +
-              messages::cpus_text(trespass.cpus) + ", which another container owns" +
-              (past_grace ? "" : " (kubelet has 15 s to narrow it)"),
+          not_ours(container_text(tenant, uid, pod), trespass.cpus, past_grace),
           "other-container",
           "restart kubelet, which may have dropped an update that failed; if that does not help, "
           "find out who writes " +
@@ -139,6 +142,20 @@ Finding unread_threads(const host::Tenant& tenant, const Trespass& found) {
 }
 
 }  // namespace
+
+Finding released_on_others(const policy::ledger::Ledger& ledger, const PodRecord& pod,
+                           const CpuSet& cpus, bool past_grace) {
+  const std::string name = pod.pod_name.empty() ? "" : " (pod " + pod.pod_name + ')';
+  return {past_grace ? Severity::kDegraded : Severity::kNote,
+          std::string(kInvariant),
+          owner_of(ledger, cpus),
+          "sandbox " + pod.id,
+          {},
+          cpus,
+          not_ours("released sandbox " + pod.id + name, cpus, past_grace),
+          "released",
+          "kata-affinityctl reconcile " + pod.id};
+}
 
 Finding unread_cgroups(const base::Error& error) {
   return unread({}, "cgroups", "cannot find the cgroups of this node: " + error.message);

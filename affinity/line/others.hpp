@@ -37,6 +37,12 @@ policy::CpuSet owned_by_sandboxes(const policy::ledger::Ledger& ledger);
 /// for each cgroup that could not be read, or whose threads could not.
 std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersContext& context);
 
+/// A released sandbox that may use `cpus`, which containers of other pods own; for longer than
+/// kGraceOfOthers (`past_grace`), or not yet.
+Finding released_on_others(const policy::ledger::Ledger& ledger,
+                           const policy::ledger::PodRecord& pod, const policy::CpuSet& cpus,
+                           bool past_grace);
+
 /// It is not known which cgroups there are.
 Finding unread_cgroups(const base::Error& error);
 /// A note: without cgroups others' threads are not told apart.

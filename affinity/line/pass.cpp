@@ -128,12 +128,16 @@ bool has_ended(const Node& node, const Sandbox& sandbox, const base::Error& erro
   return error.number == 0 || !vmm || !node.calls.exists(vmm->pid, vmm->pid);
 }
 
-void record_trespass(Node& node, const Sandbox& sandbox) {
+policy::CpuSet touched_by(const Node& node, const Sandbox& sandbox) {
   const policy::CpuSet foreign = node.foreign_to(sandbox);
   policy::CpuSet touched;
   for (const ThreadView& thread : sandbox.threads()) touched |= thread.actual & foreign;
+  return touched;
+}
+
+void record_trespass(Node& node, const Sandbox& sandbox) {
   const auto now = node.clock.now();
-  node.board.trespasses().record(sandbox.id(), touched,
+  node.board.trespasses().record(sandbox.id(), touched_by(node, sandbox),
                                  node.cause.value_or(board::Cause{"drift", now}), now);
 }
 

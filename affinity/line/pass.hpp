@@ -84,7 +84,9 @@ CgroupMode cgroup_mode(const Node& node, const Sandbox& sandbox);
 /// believed: the kernel must know no such process either.
 bool has_ended(const Node& node, const Sandbox& sandbox, const base::Error& error);
 
-/// Records which CPUs of other pods a sandbox may use, by the masks that were read last.
+/// CPUs of other pods that a sandbox may use, by the masks that were read last.
+policy::CpuSet touched_by(const Node& node, const Sandbox& sandbox);
+/// Records them.
 void record_trespass(Node& node, const Sandbox& sandbox);
 
 }  // namespace ka::line

@@ -115,6 +115,7 @@ void Verifier::check(Sandbox& sandbox) {
   const auto seen = sandbox.observe_afresh(node_.probe(stats), node_.pod_of(sandbox),
                                            cgroup_mode(node_, sandbox));
   if (!seen) return record_unread(sandbox, seen.error());
+  record_trespass(node_, sandbox);
   count_threads(sandbox);
   if (sandbox.plan() == nullptr) {
     report_.findings.push_back(unread(sandbox.id(), "plan", "no plan yet to check against"));
@@ -123,13 +124,21 @@ void Verifier::check(Sandbox& sandbox) {
   plan(node_, sandbox);
   report_.interrupts += static_cast<int>(sandbox.interrupts().views().size());
   check_isolation(sandbox);
-  if (node_.is_given_back(sandbox)) {
-    ++report_.released;
-    return;
-  }
+  if (node_.is_given_back(sandbox)) return check_released(sandbox);
   check_plan(sandbox);
   check_grade(sandbox);
   collect_dedicated(sandbox);
+}
+
+/// Where it runs is not ours to say, but owners of its CPUs are to know.
+void Verifier::check_released(const Sandbox& sandbox) {
+  ++report_.released;
+  const policy::CpuSet touched = touched_by(node_, sandbox);
+  if (touched.empty()) return;
+  const auto past_grace =
+      node_.registry.ownership_times().older_than(touched, kGraceOfOthers, node_.clock.now());
+  report_.findings.push_back(
+      released_on_others(node_.ledger(), node_.pod_of(sandbox), touched, !past_grace.empty()));
 }
 
 /// A sandbox of which nothing could be read. One whose VMM has ended meanwhile is not there to be

@@ -25,6 +25,7 @@ class Verifier {
   void collect_unproved();
   void check(Sandbox& sandbox);
   void record_unread(const Sandbox& sandbox, const base::Error& error);
+  void check_released(const Sandbox& sandbox);
   void count_threads(const Sandbox& sandbox);
   void check_isolation(Sandbox& sandbox);
   void check_plan(const Sandbox& sandbox);

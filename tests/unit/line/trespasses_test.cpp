@@ -2,6 +2,9 @@
 // Sandboxes on CPUs that belong to others: counted by who told, and timed until they are off.
 #include "affinity/board/trespasses.hpp"
 
+#include <algorithm>
+
+#include "affinity/line/others.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -55,6 +58,52 @@ TEST_CASE("a trespass lasts until the last thread is off the other pod's CPUs") 
   CHECK(touched(trespasses, "kubelet") == 2);
   CHECK(finished(trespasses, "kubelet") == 1);
   CHECK(trespasses.open_cpus() == 0);
+}
+
+TEST_CASE("what verify finds on other pods' CPUs is counted at once, and that it has left") {
+  LineScene scene;
+  boot_shared_vm(scene);
+  const auto& trespasses = scene.board().trespasses();
+  scene.line().handle(owner_appears(policy::ledger::Source::kKubelet, {2, 3}));
+  scene.calls.own[110] = {0, 1, 2};
+  const auto violated = [&scene] {
+    const auto findings = scene.verifier().verify().findings;
+    return std::ranges::count(findings, "I2", &line::Finding::invariant);
+  };
+  CHECK(violated() == 1);
+  CHECK(trespasses.open_cpus() == 1);
+  scene.calls.own[110] = {0, 1};
+  CHECK(violated() == 0);
+  CHECK(trespasses.open_cpus() == 0);
+}
+
+TEST_CASE("a released sandbox on other pods' CPUs is counted and named, and degrades after 15 s") {
+  LineScene scene;
+  boot_shared_vm(scene);
+  REQUIRE(scene.requests().release("s1"));
+  scene.line().handle(owner_appears(policy::ledger::Source::kKubelet, {2, 3}));
+  const auto found = [&scene] {
+    auto findings = scene.verifier().verify().findings;
+    std::erase_if(findings, [](const line::Finding& one) { return one.reason != "released"; });
+    return findings;
+  };
+  REQUIRE(found().size() == 1);
+  CHECK(found()[0].severity == line::Severity::kNote);
+  CHECK(found()[0].text ==
+        "not ours: released sandbox s1 may run on CPUs 2-3, which another container owns (kubelet "
+        "has 15 s to narrow it)");
+  CHECK(found()[0].actual == CpuSet{2, 3});
+  CHECK(scene.board().trespasses().open_cpus() == 2);
+
+  scene.clock.advance(line::kGraceOfOthers);
+  CHECK(found()[0].severity == line::Severity::kNote);
+  scene.clock.advance(std::chrono::milliseconds(1));
+  CHECK(found()[0].severity == line::Severity::kDegraded);
+  CHECK(scene.verifier().verify().ok());  // not violated
+
+  REQUIRE(scene.requests().reconcile("s1"));
+  CHECK(found().empty());
+  CHECK(scene.board().trespasses().open_cpus() == 0);
 }
 
 TEST_CASE("a sandbox narrowed after the response counts from the event") {
