@@ -52,6 +52,13 @@ Result<policy::CpuSet> cpus_of_partition(const std::filesystem::path& vmm, int v
   return is_gone(cpus) ? policy::CpuSet{} : std::move(cpus);
 }
 
+/// The kernel takes the CPUs of a partition (cpuset.cpus.partition) from what is above it, and a
+/// partition gets no others: Documentation/admin-guide/cgroup-v2.rst. Else a cgroup has a part of
+/// what the one above it has.
+bool is_partition(const policy::CpuSet& effective, const policy::CpuSet& above) {
+  return !effective.subset_of(above);
+}
+
 }  // namespace
 
 Result<Cgroups> Cgroups::find(const std::filesystem::path& proc) {
@@ -98,7 +105,10 @@ Result<policy::plan::Cpuset> Cgroups::cpuset(const std::filesystem::path& direct
   if (!above) return unexpected(std::move(above.error()));
   auto apart = cpus_of_partition(directory, version_);
   if (!apart) return unexpected(std::move(apart.error()));
-  return policy::plan::Cpuset{std::move(*configured), above->cpus | *apart, std::move(*apart)};
+  const auto own = read_cpus(directory, version_);
+  if (!own) return unexpected(own.error());
+  const policy::CpuSet bound = is_partition(*own, above->cpus) ? *own : above->cpus;
+  return policy::plan::Cpuset{std::move(*configured), bound | *apart, std::move(*apart)};
 }
 
 Result<policy::NodeSet> Cgroups::memory_nodes(const std::filesystem::path& directory) const {

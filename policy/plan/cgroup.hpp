@@ -19,7 +19,9 @@ namespace ka::policy::plan {
 /// A cpuset of cgroup version 2, as the kernel has it.
 struct Cpuset {
   CpuSet configured;  ///< cpuset.cpus; empty: all that the cgroup above it allows
-  CpuSet bound;       ///< what that one allows, with what a partition of the vCPUs took from it
+  /// What that one allows, with what a partition of the vCPUs took from it. Of a cgroup that is
+  /// itself a partition: what that has.
+  CpuSet bound;
   CpuSet apart = {};  ///< CPUs of that partition: only vCPUs in it may use them
 
   /// What its threads may use: the kernel ignores a set that has nothing in common with the bound.

@@ -82,6 +82,22 @@ TEST_CASE(
   CHECK(cpuset->effective() == CpuSet{0, 1, 2, 3});
 }
 
+TEST_CASE("a cgroup that is a partition has what it took, not what is left above it") {
+  const Node node;
+  node.mounts(node.v2_mount());
+  node.write("v2/cgroup.controllers", "cpuset");
+  node.write("v2/kubepods/cpuset.cpus.effective", "0-1,4-7");
+  node.write("v2/kubepods/vm/cpuset.cpus", "0-5");
+  node.write("v2/kubepods/vm/cpuset.cpus.effective", "2-3");
+  const auto cgroups = host::Cgroups::find(node.proc());
+  REQUIRE(cgroups);
+  const auto cpuset = cgroups->cpuset(node.path("v2/kubepods/vm"));
+  CHECK(cpuset->bound == CpuSet{2, 3});
+  CHECK(cpuset->effective() == CpuSet{2, 3});
+  node.write("v2/kubepods/vm/cpuset.cpus.effective", "0-1,4-5");
+  CHECK(cgroups->cpuset(node.path("v2/kubepods/vm"))->bound == CpuSet{0, 1, 4, 5, 6, 7});
+}
+
 TEST_CASE("what cannot be read is neither no controller, nor no partition, nor another file") {
   const Node node;
   const auto is_unread = [](const auto& result) { return !result && !is_gone(result); };
