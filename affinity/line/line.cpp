@@ -189,7 +189,8 @@ Outcome Line::check_drift() {
   const ProbeContext context = node_.probe(stats);
   const bool has_vfio = host::has_vfio(node_.roots.sys).value_or(true);
   for (Sandbox* sandbox : node_.sandboxes.all()) {
-    const bool is_placed = !unplaced_.contains(sandbox->id());
+    const bool is_returned = !node_.is_given_back(*sandbox) || sandbox->left_alone();
+    const bool is_placed = is_returned && !unplaced_.contains(sandbox->id());
     const bool is_as_left = sandbox->is_unchanged(context, has_vfio, node_.clock.now());
     if (!is_placed || !is_as_left) drifted.push_back(sandbox);
   }

@@ -87,6 +87,15 @@ CpuSet Masks::original_of(int pid, const CpuSet& allowed) const {
   return original.empty() ? allowed : original;
 }
 
+void Masks::set_placed() {
+  is_placed_ = true;
+  freed_.clear();
+}
+
+bool Masks::is_to_be_freed(const policy::ThreadKey& thread) const {
+  return is_placed_ && !freed_.contains(thread);
+}
+
 void Masks::refuse(const policy::ThreadKey& thread, std::string reason) {
   refused_[thread] = std::move(reason);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,13 @@ class Masks {
     narrowed_by_proxy_ = std::move(cpus);
   }
 
+  /// From now on any thread may have a mask of ours, also where the kernel shows all that the
+  /// cgroup allows: of a mask it shows what the cgroup and offline CPUs leave.
+  void set_placed();
+  /// A thread has its original mask again.
+  void set_freed(const policy::ThreadKey& thread) { freed_.insert(thread); }
+  bool is_to_be_freed(const policy::ThreadKey& thread) const;
+
   /// The kernel refuses to place the thread, for this reason.
   void refuse(const policy::ThreadKey& thread, std::string reason);
   /// Null: it was not refused.
@@ -72,6 +80,8 @@ class Masks {
   std::vector<std::pair<int, policy::CpuSet>> left_;  ///< by ascending tid
   Originals originals_;
   bool is_new_ = false;  ///< some of these
+  bool is_placed_ = false;
+  std::set<policy::ThreadKey> freed_;  ///< since then
   std::optional<policy::CpuSet> narrowed_by_proxy_;
   std::map<policy::ThreadKey, std::string> refused_;
 };

@@ -187,11 +187,14 @@ Affected Pass::write_masks(const Affected& sandboxes) {
   }
   std::set<Sandbox*> again;
   const auto writes = policy::plan::diff(placements);
+  for (const auto& write : writes) {
+    if (!node_.is_given_back(*owner[write.key])) owner[write.key]->set_placed();
+  }
   auto results = apply(writes, node_.calls, stats_);
   for (std::size_t i = 0; i < results.size(); ++i) {
     WriteResult& result = results[i];
     Sandbox& sandbox = *owner[result.key];
-    if (node_.is_given_back(sandbox)) accept_given_back(writes[i], result);
+    if (node_.is_given_back(sandbox)) accept_given_back(writes[i], sandbox, result);
     record(sandbox, result);
     if (result.unsettled) node_.unsettled[result.key] = {sandbox.id(), writes[i]};
     if (result.status == WriteResult::Status::kRetry) again.insert(&sandbox);
@@ -201,9 +204,11 @@ Affected Pass::write_masks(const Affected& sandboxes) {
 
 /// A thread with a mask of all CPUs follows its cgroup: it gets the CPUs of a partition that is
 /// still to be dissolved when they return to that.
-void Pass::accept_given_back(const policy::plan::Write& write, WriteResult& result) {
+void Pass::accept_given_back(const policy::plan::Write& write, Sandbox& sandbox,
+                             WriteResult& result) {
   const bool is_narrower = result.status == WriteResult::Status::kRetry && !result.actual.empty();
   if (write.everywhere && is_narrower) result.status = WriteResult::Status::kDone;
+  if (result.status == WriteResult::Status::kDone) sandbox.set_freed(result.key);
 }
 
 Pass::Placements Pass::placements_to_write(const Sandbox& sandbox) {

@@ -56,7 +56,8 @@ class Pass {
   Placements placements_to_write(const Sandbox& sandbox);
   Placements within(Extent extent, const Sandbox& sandbox, Placements placements) const;
   Placements placements_of_unseen(const Sandbox& sandbox);
-  static void accept_given_back(const policy::plan::Write& write, WriteResult& result);
+  static void accept_given_back(const policy::plan::Write& write, Sandbox& sandbox,
+                                WriteResult& result);
   void record(Sandbox& sandbox, const WriteResult& result);
 
   // Cgroups, interrupts and resource classes (pass_keepers.cpp).

@@ -346,16 +346,13 @@ std::vector<policy::plan::ThreadPlacement> Sandbox::placements_of_originals() co
     }
     const CpuSet& allowed = allowed_for(thread.facts);
     placements.push_back({thread.facts.key, masks_.original_of(thread.facts.key.pid, allowed),
-                          thread.actual, allowed});
+                          thread.actual, allowed, false, masks_.is_to_be_freed(thread.facts.key)});
   }
   return placements;
 }
 
 bool Sandbox::has_originals() const {
-  return trouble_.empty() &&
-         std::ranges::all_of(placements_of_originals(), [](const auto& placement) {
-           return placement.wanted.empty() || placement.wanted == placement.actual;
-         });
+  return trouble_.empty() && policy::plan::diff(placements_of_originals()).empty();
 }
 
 void Sandbox::record(const WriteResult& result) {

@@ -116,6 +116,9 @@ class Sandbox {
   /// Its threads are released: other programs decide their masks.
   bool left_alone() const { return left_alone_; }
   void set_left_alone(bool left_alone) { left_alone_ = left_alone; }
+  /// Masks of ours are about to be written, or a thread has its original one again.
+  void set_placed() { masks_.set_placed(); }
+  void set_freed(const policy::ThreadKey& thread) { masks_.set_freed(thread); }
 
   /// What the state file needs, and back.
   state::Saved saved(const policy::ledger::PodRecord& pod) const;

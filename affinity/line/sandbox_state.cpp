@@ -21,6 +21,7 @@ void Sandbox::restore(const state::Saved& saved) {
   masks_.restore(saved.originals);
   released_ = saved.released;
   left_alone_ = saved.left_alone;
+  if (!saved.left_alone) masks_.set_placed();
   interrupts_.restore(saved.interrupts);
   classes_.restore(saved.classes);
   if (saved.cgroup) keeper_.restore(*saved.cgroup);

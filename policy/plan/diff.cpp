@@ -44,8 +44,9 @@ std::vector<ThreadPlacement> shrunk(std::vector<ThreadPlacement> placements) {
 std::vector<Write> diff(const std::vector<ThreadPlacement>& placements) {
   std::vector<Write> writes;
   for (const ThreadPlacement& thread : placements) {
-    if (thread.wanted.empty() || thread.wanted == thread.actual) continue;
+    if (thread.wanted.empty()) continue;
     const bool everywhere = !thread.allowed.empty() && thread.wanted == thread.allowed;
+    if (thread.wanted == thread.actual && !(thread.freed && everywhere)) continue;
     writes.push_back({thread.key, kind_of(thread.actual, thread.wanted), thread.trespassing,
                       thread.wanted, everywhere});
   }

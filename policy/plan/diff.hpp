@@ -22,6 +22,9 @@ struct ThreadPlacement {
   CpuSet allowed;  ///< all that its cgroup allows; empty: not known
   /// It may use CPUs that are exclusive to another pod, and must leave them before all else.
   bool trespassing = false;
+  /// It is to follow its cgroup again: `actual` does not show a mask of ours that the cgroup, or
+  /// CPUs that are offline, have cut.
+  bool freed = false;
 };
 
 struct Write {

@@ -82,6 +82,34 @@ TEST_CASE("a failed release is retried, except for a libvirt domain") {
   }
 }
 
+TEST_CASE("a mask of ours that the kernel has cut to all of the cgroup is released too") {
+  LineScene scene;
+  scene.boot_pod("s1", 100, 3);
+  scene.cpusets.make("pods/s1", {4, 5});
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.cpusets.make("pods/s1", {4});  // 5 has gone offline
+  scene.line().refresh("s1");
+  scene.calls.set_faults[112] = {EBUSY, 1000};
+  REQUIRE(scene.requests().release("s1"));
+  scene.calls.set_faults.clear();
+  scene.line().check_drift();
+  CHECK(scene.line().refresh("s1").writes == 0);
+  scene.cpusets.make("pods/s1", {4, 5});
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "4-5");
+}
+
+TEST_CASE("a thread that was never placed is not written when nothing is to be placed") {
+  line::Options off;
+  off.enable = false;
+  LineScene scene(8, off);
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  scene.line().check_drift();
+  CHECK(scene.calls.writes.empty());
+}
+
 TEST_CASE("threads released while a partition has their CPUs are done: they follow the cgroup") {
   LineScene scene;
   scene.boot_vm(100, 3);

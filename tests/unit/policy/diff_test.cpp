@@ -47,6 +47,18 @@ TEST_CASE("a thread that may use its whole cgroup is made to follow it") {
   CHECK_FALSE(writes[1].everywhere);
 }
 
+TEST_CASE("a freed thread is written also where its mask seems to be all of its cgroup") {
+  auto freed = placement(1, {1, 2}, {1, 2}, {1, 2});
+  freed.freed = true;
+  auto explicit_mask = placement(2, {1}, {1}, {1, 2});
+  explicit_mask.freed = true;
+  const auto writes = diff({freed, explicit_mask, placement(3, {1, 2}, {1, 2}, {1, 2})});
+  REQUIRE(writes.size() == 1);
+  CHECK(writes[0].key.tid == 1);
+  CHECK(writes[0].everywhere);
+  CHECK(diff(shrunk({freed})).empty());
+}
+
 TEST_CASE("shrunk placements only remove CPUs") {
   auto trespasser = placement(1, {5}, {6});
   trespasser.trespassing = true;
