@@ -54,7 +54,7 @@ bool CgroupKeeper::accepts(const CpuSet& wanted, Time now) {
 
 bool CgroupKeeper::widen(const CpuSet& wanted, const CpuSet& foreign, Time now,
                          const CgroupWriter& writer) {
-  if (state_ == State::kReturning) return may_give_back() && give_back(foreign, writer);
+  if (state_ == State::kReturning) return may_give_back() && give_back(foreign, now, writer);
   if (!in_charge()) return false;
   state_ = wanted.empty() ? State::kManaged : State::kOpen;
   const auto cpus = policy::plan::widened(*cpuset_, wanted, foreign);
@@ -74,10 +74,10 @@ bool CgroupKeeper::answer(const CpuSet& cpus, const CpuSet& wanted, Time now,
   if (is_repeated(wanted)) answer_limit_.answered(now);
   if (is_foreign()) theirs_ = cpuset_->configured;
   wanted_ = wanted;
-  return write(cpus, writer);
+  return write(cpus, now, writer);
 }
 
-bool CgroupKeeper::write(const CpuSet& cpus, const CgroupWriter& writer) {
+bool CgroupKeeper::write(const CpuSet& cpus, Time now, const CgroupWriter& writer) {
   next_ = cpus;
   writer.save();
   const auto done = writer.cpusets.write(directory_, cpus);
@@ -86,8 +86,11 @@ bool CgroupKeeper::write(const CpuSet& cpus, const CgroupWriter& writer) {
   if (done) {
     cpuset_->configured = cpus;
     ours_ = cpus;
+    retries_.reset();
+    reported_.clear();
     return true;
   }
+  retry_ = now + retries_.next();
   const bool is_final = done.error().code == base::ErrorCode::kPermission;
   state_ = is_final ? State::kRefused : State::kFailed;
   (is_final ? problem_ : failure_) = done.error().message;
@@ -95,9 +98,9 @@ bool CgroupKeeper::write(const CpuSet& cpus, const CgroupWriter& writer) {
 }
 
 /// Where others have written since, what they wrote stays.
-bool CgroupKeeper::give_back(const CpuSet& foreign, const CgroupWriter& writer) {
+bool CgroupKeeper::give_back(const CpuSet& foreign, Time now, const CgroupWriter& writer) {
   const bool written =
-      !is_foreign() && write(policy::plan::given_back(*cpuset_, *theirs_, foreign), writer);
+      !is_foreign() && write(policy::plan::given_back(*cpuset_, *theirs_, foreign), now, writer);
   forget();
   return written;
 }
@@ -114,6 +117,12 @@ void CgroupKeeper::forget() {
 void CgroupKeeper::retry_refused() {
   if (state_ == State::kRefused) state_ = State::kFailed;
 }
+
+void CgroupKeeper::retry_due(Time now) {
+  if (now >= retry_) retry_refused();
+}
+
+bool CgroupKeeper::has_new_problem() { return std::exchange(reported_, problem()) != problem(); }
 
 bool CgroupKeeper::is_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const {
   if (state_ == State::kUnmanaged || state_ == State::kReturning || !cpuset_) return true;

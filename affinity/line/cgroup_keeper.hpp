@@ -17,12 +17,13 @@
 //   managed          widen() for a plan that has CPUs for it              open
 //   open             narrow()                                             managed
 //   managed, open    the kernel refuses a write for now                   failed
-//   managed, open    the kernel refuses a write for good                  refused
+//   managed, open    the kernel refuses a write (EPERM, EROFS)            refused
 //   returning        widen(): others' cpuset is written back              unmanaged
 //   returning        widen(), and the vCPUs have a partition still        returning
-//   refused          retry_refused()                                      failed
+//   refused          retry_refused(), or retry_due() after the back-off   failed
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -32,6 +33,7 @@
 #include "affinity/host/cpuset_writer.hpp"
 #include "affinity/line/answer_limit.hpp"
 #include "affinity/state/store.hpp"
+#include "base/backoff.hpp"
 #include "policy/plan/cgroup.hpp"
 
 namespace ka::line {
@@ -54,6 +56,10 @@ class CgroupKeeper {
   using Time = AnswerLimit::Time;
   using Directory = std::filesystem::path;
 
+  /// A write that failed is tried again after the first, then after twice as long each time, at the
+  /// drift check.
+  static constexpr std::chrono::seconds kFirstRetry{1}, kLastRetry{60};
+
   enum class State {
     kUnmanaged,  ///< planned within what it allows
     kReturning,  ///< our writes are being reverted
@@ -62,7 +68,7 @@ class CgroupKeeper {
     kOpen,       ///< the same, between the two writes of an update
     kContested,  ///< others' writes are not answered for now
     kFailed,     ///< it could not be written: tried again when it is observed
-    kRefused,    ///< the kernel will never let us write it
+    kRefused,    ///< the kernel does not let us write it: tried again after a back-off
   };
 
   /// Reads the cgroup. `why_not`: why it cannot be managed; empty: it can, and then it is a
@@ -77,6 +83,8 @@ class CgroupKeeper {
   bool in_charge() const;
   /// The same, and nothing is written.
   bool only_watches() const { return state_ == State::kWatched; }
+  /// It is to be managed, and the kernel does not let us write it.
+  bool is_refused() const { return state_ == State::kRefused && has_seen(); }
   /// The threads have room for the way to their places, and none of it is another pod's.
   bool is_open() const { return state_ == State::kOpen; }
   /// Precondition: in_charge().
@@ -104,8 +112,11 @@ class CgroupKeeper {
   /// False when another program wrote there, or changed what is above it, or it is time to try
   /// again.
   bool is_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const;
-  /// What the kernel refused is tried again.
+  /// What the kernel refused is tried again: at once, or where its back-off has passed.
   void retry_refused();
+  void retry_due(Time now);
+  /// problem() is another one than at the last call, or than before the last write.
+  bool has_new_problem();
 
   std::optional<state::SavedCgroup> saved() const;
   void restore(const state::SavedCgroup& saved);
@@ -119,8 +130,10 @@ class CgroupKeeper {
   }
   bool answer(const policy::CpuSet& cpus, const policy::CpuSet& wanted, Time now,
               const CgroupWriter& writer);
-  bool write(const policy::CpuSet& cpus, const CgroupWriter& writer);
-  bool give_back(const policy::CpuSet& foreign, const CgroupWriter& writer);
+  bool write(const policy::CpuSet& cpus, Time now, const CgroupWriter& writer);
+  bool give_back(const policy::CpuSet& foreign, Time now, const CgroupWriter& writer);
+  bool may_answer(Time now) const;
+  bool is_retry_due(Time now) const;
   void update_ours();
   /// Without the CPUs of a partition, others' cpuset may have none that the kernel could give.
   bool may_give_back() const { return cpuset_->apart.empty(); }
@@ -136,6 +149,9 @@ class CgroupKeeper {
   std::optional<policy::CpuSet> next_;  ///< a write that was begun, and may have been done
   policy::CpuSet wanted_;               ///< what the plan wanted then
   AnswerLimit answer_limit_;
+  base::Backoff retries_{kFirstRetry, kLastRetry};  ///< of failed writes
+  Time retry_{};
+  std::string reported_;  ///< the problem that was reported last
 };
 
 }  // namespace ka::line

@@ -111,6 +111,27 @@ void collect_value(const std::string& sandbox, const View& view, VerifyReport& r
        .remedy = "kata-affinityctl reconcile " + sandbox});
 }
 
+/// The sandbox is planned within what its cgroup has: a plan alone shows no difference.
+void collect_unwritten_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
+                              const policy::CpuSet& foreign, VerifyReport& report) {
+  const policy::CpuSet actual = keeper.cpuset().effective();
+  const policy::CpuSet touched = actual & foreign;
+  std::string text = "its cgroup cannot be written and has CPUs " + policy::format_list(actual);
+  if (!touched.empty()) {
+    text += ", of which " + policy::format_list(touched) + " belong to another pod";
+  }
+  report.findings.push_back(
+      {.severity = Severity::kDegraded,
+       .invariant = "drift",
+       .sandbox = sandbox,
+       .subject = "cgroup",
+       .wanted = {},
+       .actual = actual,
+       .text = text + ": " + keeper.problem(),
+       .reason = "cgroup",
+       .remedy = "give kata-affinityd write access to cgroups, or set cgroup = \"obey\""});
+}
+
 }  // namespace
 
 std::string title_of(const policy::plan::ContainerIsolation& container) {
@@ -149,7 +170,9 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
 }
 
 void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
-                    const policy::CpuSet& wanted, VerifyReport& report) {
+                    const policy::CpuSet& wanted, const policy::CpuSet& foreign,
+                    VerifyReport& report) {
+  if (keeper.is_refused()) return collect_unwritten_cgroup(sandbox, keeper, foreign, report);
   const bool is_contested = keeper.state() == CgroupKeeper::State::kContested;
   const bool is_ours = keeper.in_charge() && !keeper.only_watches();
   if (!(is_ours || is_contested) || !policy::plan::narrowed(keeper.cpuset(), wanted)) return;

@@ -36,9 +36,11 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
                    const std::set<policy::ThreadKey>& held_back, VerifyReport& report);
 
 /// A managed cgroup that is not as planned: new threads are born into it, and an all-ones mask is
-/// all of it. `wanted`: Sandbox::cgroup_wanted().
+/// all of it. `wanted`: Sandbox::cgroup_wanted(). One that cannot be written is named with those of
+/// its CPUs that are exclusive to other pods (`foreign`).
 void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
-                    const policy::CpuSet& wanted, VerifyReport& report);
+                    const policy::CpuSet& wanted, const policy::CpuSet& foreign,
+                    VerifyReport& report);
 
 /// CPUs that are assigned more than once, to containers of any runtime.
 void collect_contests(const std::vector<policy::ledger::Contest>& contests, VerifyReport& report);

@@ -189,6 +189,7 @@ Outcome Line::check_drift() {
   const ProbeContext context = node_.probe(stats);
   const bool has_vfio = host::has_vfio(node_.roots.sys).value_or(true);
   for (Sandbox* sandbox : node_.sandboxes.all()) {
+    sandbox->keeper().retry_due(node_.clock.now());
     const bool is_returned = !node_.is_given_back(*sandbox) || sandbox->left_alone();
     const bool is_placed = is_returned && !unplaced_.contains(sandbox->id());
     const bool is_as_left = sandbox->is_unchanged(context, has_vfio, node_.clock.now());

@@ -36,7 +36,9 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
   plan(node_, sandbox);
 }
 
-void Pass::report_unwritten_cgroup(const Sandbox& sandbox) const {
+/// Once for each reason: it is tried again and again.
+void Pass::report_unwritten_cgroup(Sandbox& sandbox) const {
+  if (!sandbox.keeper().has_new_problem()) return;
   node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(),
                      "cannot write its cgroup: " + sandbox.keeper().problem());
 }

@@ -187,7 +187,8 @@ void Verifier::check_plan(const Sandbox& sandbox) {
   const std::set<policy::ThreadKey> held = held_back(node_, sandbox);
   collect_drift(sandbox.id(), sandbox.threads(), held, report_);
   if (node_.registry.gate().may_widen())
-    collect_cgroup(sandbox.id(), sandbox.keeper(), sandbox.cgroup_wanted(), report_);
+    collect_cgroup(sandbox.id(), sandbox.keeper(), sandbox.cgroup_wanted(),
+                   node_.foreign_to(sandbox), report_);
   collect_immovable(sandbox.id(), sandbox.threads(), node_.foreign_to(sandbox), report_);
   collect_interrupts(sandbox.id(), sandbox.interrupts().views(), !node_.registry.gate().may_widen(),
                      report_);

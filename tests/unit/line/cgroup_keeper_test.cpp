@@ -117,6 +117,12 @@ TEST_CASE("a failed write is retried at the next observation, unless refused") {
     CHECK(scene.keeper.state() == State::kFailed);
     CHECK(scene.observe(CgroupMode::kManage) == State::kManaged);
   }
+  SECTION("its back-off has passed") {
+    scene.keeper.retry_due(scene.now);
+    CHECK(scene.keeper.state() == State::kRefused);
+    scene.keeper.retry_due(scene.now + 2 * CgroupKeeper::kFirstRetry);
+    CHECK(scene.keeper.state() == State::kFailed);
+  }
   SECTION("the VMM was moved to another cgroup") {
     CHECK(scene.observe(CgroupMode::kManage, {}, "s2") == State::kManaged);
   }

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "affinity/line/answer_limit.hpp"
+#include "affinity/line/cgroup_keeper.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/line/scene.hpp"
 
@@ -257,6 +258,35 @@ TEST_CASE("a cgroup that cannot be written is obeyed, and status names the reaso
   scene.cpusets.fault = 0;
   REQUIRE(scene.requests().reconcile("s1"));
   CHECK(scene.cgroup() == "0-7");
+}
+
+TEST_CASE("a cgroup that cannot be written makes verify degraded, and is tried again") {
+  const int fault = GENERATE(EROFS, EPERM, EBUSY, EIO);
+  Managed scene;
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  scene.cpusets.fault = fault;
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  const auto of_cgroup = [&scene] {
+    auto findings = scene.verifier().verify().findings;
+    std::erase_if(findings, [](const auto& one) { return one.reason != "cgroup"; });
+    return findings;
+  };
+  REQUIRE(of_cgroup().size() == 1);
+  CHECK(of_cgroup().front().severity == line::Severity::kDegraded);
+  CHECK(of_cgroup().front().text.find("pods/s1: ") != std::string::npos);
+  if (fault == EROFS) {
+    CHECK(of_cgroup().front().text.find("6-7 belong to another pod") != std::string::npos);
+    CHECK_FALSE(of_cgroup().front().remedy.empty());
+  }
+  scene.clock.advance(line::CgroupKeeper::kFirstRetry);
+  scene.line().check_drift();
+  CHECK(of_cgroup().size() == 1);
+  scene.cpusets.fault = 0;
+  scene.clock.advance(2 * line::CgroupKeeper::kFirstRetry);
+  scene.line().check_drift();
+  CHECK(scene.cgroup() == "0-5");
+  CHECK(of_cgroup().empty());
 }
 
 TEST_CASE("a cgroup that cannot be narrowed is reported, with the reason, until it is") {
