@@ -21,6 +21,8 @@ class AnswerLimit {
   static constexpr std::chrono::seconds kShortest{1}, kLongest{60};
 
   bool may_answer(Time now) const { return now >= next_; }
+  /// The same of what cannot wait: once in kShortest also during a longer wait.
+  bool may_answer_urgently(Time now) const { return may_answer(now) || now - last_ >= kShortest; }
   /// When it may, next.
   Time next() const { return next_; }
 

@@ -44,12 +44,18 @@ bool CgroupKeeper::in_charge() const {
   return state_ == State::kWatched || state_ == State::kManaged || state_ == State::kOpen;
 }
 
-bool CgroupKeeper::accepts(const CpuSet& wanted, Time now) {
+bool CgroupKeeper::accepts(const CpuSet& wanted, const CpuSet& foreign, Time now) {
   if (!in_charge() || !is_repeated(wanted) || wanted == cpuset_->effective()) return true;
-  if (answer_limit_.may_answer(now)) return true;
+  has_foreign_ = cpuset_->effective().intersects(foreign);
+  if (may_answer(now)) return true;
   state_ = State::kContested;
   problem_ = "another program keeps writing its cpuset; reverted with back-off";
   return false;
+}
+
+/// I2 outranks the back-off.
+bool CgroupKeeper::may_answer(Time now) const {
+  return has_foreign_ ? answer_limit_.may_answer_urgently(now) : answer_limit_.may_answer(now);
 }
 
 bool CgroupKeeper::widen(const CpuSet& wanted, const CpuSet& foreign, Time now,
@@ -126,9 +132,14 @@ bool CgroupKeeper::has_new_problem() { return std::exchange(reported_, problem()
 
 bool CgroupKeeper::is_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const {
   if (state_ == State::kUnmanaged || state_ == State::kReturning || !cpuset_) return true;
-  const bool waits = state_ == State::kContested || state_ == State::kFailed;
+  const bool is_due = (state_ == State::kContested && may_answer(now)) || is_retry_due(now);
   const auto seen = cgroups->cpuset(directory_);
-  return seen && *seen == *cpuset_ && !(waits && answer_limit_.may_answer(now));
+  return seen && *seen == *cpuset_ && !is_due;
+}
+
+/// A failure is known also while the cgroup was only observed since.
+bool CgroupKeeper::is_retry_due(Time now) const {
+  return (state_ == State::kFailed || !failure_.empty()) && now >= retry_;
 }
 
 /// Before the first write, what others wrote is what is there.

@@ -99,8 +99,9 @@ class CgroupKeeper {
   /// What others last wrote; absent while nothing of ours is there.
   const std::optional<policy::CpuSet>& theirs() const { return theirs_; }
 
-  /// False: others keep writing there, and it is not time to answer (kContested).
-  bool accepts(const policy::CpuSet& wanted, Time now);
+  /// False: others keep writing there, and it is not time to answer (kContested). A set with CPUs
+  /// that are exclusive to other pods (`foreign`) is answered also during back-off.
+  bool accepts(const policy::CpuSet& wanted, const policy::CpuSet& foreign, Time now);
 
   /// Precondition: has_seen(). Makes the first write of an update (policy/plan/cgroup.hpp) where
   /// one is needed, or gives the cgroup back. True when it wrote.
@@ -148,6 +149,7 @@ class CgroupKeeper {
   std::optional<policy::CpuSet> ours_;  ///< what we wrote last
   std::optional<policy::CpuSet> next_;  ///< a write that was begun, and may have been done
   policy::CpuSet wanted_;               ///< what the plan wanted then
+  bool has_foreign_ = false;            ///< what others wrote has CPUs of other pods
   AnswerLimit answer_limit_;
   base::Backoff retries_{kFirstRetry, kLastRetry};  ///< of failed writes
   Time retry_{};

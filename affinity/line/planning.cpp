@@ -54,7 +54,9 @@ SandboxPlan planned(const Node& node, const Sandbox& sandbox) {
 
 void plan(Node& node, Sandbox& sandbox) {
   SandboxPlan fresh = planned(node, sandbox);
-  if (!sandbox.keeper().accepts(fresh.cgroup, node.clock.now())) fresh = planned(node, sandbox);
+  if (!sandbox.keeper().accepts(fresh.cgroup, node.foreign_to(sandbox), node.clock.now())) {
+    fresh = planned(node, sandbox);
+  }
   node.sandboxes.set_plan(sandbox, std::move(fresh), doubted_to(node, sandbox));
   sandbox.classes().set_plan(planned_classes(node, sandbox));
 }

@@ -2,6 +2,7 @@
 // The states of a managed cgroup, as the table in cgroup_keeper.hpp has them.
 #include "affinity/line/cgroup_keeper.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +36,7 @@ struct Scene {
 
   /// Others write it again and again, and are answered, until it is not time to.
   void contest() {
-    while (keeper.accepts({2, 3, 6}, now)) {
+    while (keeper.accepts({2, 3, 6}, {}, now)) {
       widen({2, 3, 6});
       cpusets.make("s1", {2, 3});
       observe(CgroupMode::kManage);
@@ -155,4 +156,48 @@ TEST_CASE("conflicting writes are reverted again after the back-off") {
   CHECK(scene.keeper.is_unchanged(scene.cgroups, scene.now));
   scene.now += std::chrono::seconds(61);
   CHECK_FALSE(scene.keeper.is_unchanged(scene.cgroups, scene.now));
+}
+
+TEST_CASE("CPUs of other pods are answered also during back-off, once a second") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.widen({2, 3, 6});
+  scene.cpusets.make("s1", {2, 3});
+  scene.observe(CgroupMode::kManage);
+  scene.contest();
+  scene.observe(CgroupMode::kManage);
+  CHECK_FALSE(scene.keeper.accepts({2, 3, 6}, {3}, scene.now));
+  CHECK(scene.keeper.state() == State::kContested);
+  scene.now += line::AnswerLimit::kShortest;
+  for (int i = 0; i < 5; ++i) {
+    CHECK_FALSE(scene.keeper.is_unchanged(scene.cgroups, scene.now));
+    scene.observe(CgroupMode::kManage);
+    CHECK(scene.keeper.accepts({2, 3, 6}, {3}, scene.now));
+    scene.widen({2, 3, 6});
+    scene.cpusets.make("s1", {2, 3});
+    scene.observe(CgroupMode::kManage);
+    CHECK_FALSE(scene.keeper.accepts({2, 3, 6}, {3}, scene.now));
+    scene.now += line::AnswerLimit::kShortest;
+  }
+  scene.observe(CgroupMode::kManage);
+  CHECK_FALSE(scene.keeper.accepts({2, 3, 6}, {7}, scene.now));
+}
+
+TEST_CASE("failed writes are retried with growing delays, and reported once") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.cpusets.fault = EBUSY;
+  int delays = 0;
+  for (auto delay = CgroupKeeper::kFirstRetry; delay < 2 * CgroupKeeper::kLastRetry; delay *= 2) {
+    CHECK_FALSE(scene.widen({2, 3, 6}));
+    CHECK(scene.keeper.has_new_problem() == (delays++ == 0));
+    scene.observe(CgroupMode::kManage);  // as verify does
+    const auto bounded = std::min(delay, CgroupKeeper::kLastRetry);
+    CHECK(scene.keeper.is_unchanged(scene.cgroups, scene.now + bounded / 2));
+    scene.now += bounded;
+    CHECK_FALSE(scene.keeper.is_unchanged(scene.cgroups, scene.now));
+  }
+  scene.cpusets.fault = 0;
+  CHECK(scene.widen({2, 3, 6}));
+  CHECK(scene.keeper.is_unchanged(scene.cgroups, scene.now));
 }

@@ -180,6 +180,24 @@ TEST_CASE("conflicting writes are reverted, with growing delays") {
   CHECK(scene.cgroup() == "0-7");
 }
 
+TEST_CASE("another program that writes CPUs of another pod is reverted also during back-off") {
+  Managed scene;
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "other", {6, 7}, true));
+  for (int i = 0; i <= line::AnswerLimit::kAtOnce; ++i) scene.kata_overwrites({6, 7});
+  CHECK(scene.cgroup() == "6-7");
+  scene.clock.advance(line::AnswerLimit::kShortest);
+  scene.line().check_drift();
+  CHECK(scene.cgroup() == "0-5");
+  scene.clock.advance(line::AnswerLimit::kShortest);
+  scene.kata_overwrites({6, 7});
+  CHECK(scene.cgroup() == "0-5");
+  scene.clock.advance(line::AnswerLimit::kShortest);
+  scene.kata_overwrites({2, 3});
+  CHECK(scene.cgroup() == "2-3");
+}
+
 TEST_CASE("verify names a managed cgroup that is not as planned") {
   Managed scene;
   const auto of_cgroup = [&] {
