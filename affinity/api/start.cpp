@@ -43,6 +43,7 @@ json::object start_to_json(const line::Node& node) {
   json::array warnings = start_warnings(node);
   const bool is_done_without = gate.may_widen() && !gate.silent().empty();
   if (is_done_without) warnings.emplace_back(messages::silent_text(gate, registry::kStartLimit));
+  for (const auto& [pod, text] : node.registry.refused_vmms()) warnings.emplace_back(text);
   json::array unsaved;
   for (const auto& [pod, one] : node.registry.unsaved()) {
     unsaved.push_back({{"sandbox", pod}, {"reason", one.reason}});

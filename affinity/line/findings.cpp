@@ -313,6 +313,13 @@ void collect_contests(const std::vector<policy::ledger::Contest>& contests, Veri
   }
 }
 
+void collect_refused_vmms(const std::map<std::string, std::string>& refused, VerifyReport& report) {
+  for (const auto& [pod, text] : refused) {
+    report.findings.push_back(
+        {Severity::kDegraded, "owners", pod, "VM", {}, {}, text, "vmm-refused", {}});
+  }
+}
+
 void collect_isolation(const std::string& sandbox,
                        const std::vector<policy::plan::ContainerIsolation>& containers,
                        VerifyReport& report) {

@@ -2,6 +2,7 @@
 // The findings of verify.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,6 +45,9 @@ void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
 
 /// CPUs that are assigned more than once, to containers of any runtime.
 void collect_contests(const std::vector<policy::ledger::Contest>& contests, VerifyReport& report);
+
+/// Pods whose VM was refused, and why: they are not placed.
+void collect_refused_vmms(const std::map<std::string, std::string>& refused, VerifyReport& report);
 
 /// Threads that the kernel binds, with their CPUs: degraded where some of them are in `foreign`,
 /// CPUs that are exclusive to other pods.

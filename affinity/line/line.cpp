@@ -99,7 +99,14 @@ Outcome Line::run_and_follow_up(const Affected& sandboxes, Extent extent) {
 Outcome Line::follow_up() {
   Outcome outcome = end_dead_sandboxes();
   outcome += level();
+  outcome += grant_claims();
   return outcome;
+}
+
+/// Two pods were reported with one VM, and the one that had it has gone.
+Outcome Line::grant_claims() {
+  const auto due = node_.registry.remove_due_claims();
+  return due.empty() ? Outcome{} : handle(due);
 }
 
 /// A VMM that exited ends its sandbox; the CPUs that it owned may make room for others.
@@ -196,6 +203,7 @@ Outcome Line::check_drift() {
     if (!is_placed || !is_as_left) drifted.push_back(sandbox);
   }
   Outcome outcome = repair(drifted);
+  outcome += grant_claims();
   if (map_changed_ || node_.registry.has_opened() || !unfinished_.empty()) outcome += finish({});
   return outcome;
 }

@@ -112,6 +112,7 @@ class Line {
   void report_unplaced(const Sandbox& sandbox);
   Outcome run_and_follow_up(const Affected& sandboxes, Extent extent = Extent::kAll);
   Outcome follow_up();
+  Outcome grant_claims();
   Outcome end_dead_sandboxes();
   Outcome level();
   enum class Trigger { kCheck, kCgroupWritten };

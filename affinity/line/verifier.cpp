@@ -90,6 +90,7 @@ VerifyReport Verifier::verify() {
   collect_tuning(node_, report_);
   collect_start(node_.registry.gate(), report_);
   collect_contests(node_.registry.contests(), report_);
+  collect_refused_vmms(node_.registry.refused_vmms(), report_);
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {
     report_.findings.push_back(to_finding(violation, {}));
   }

@@ -92,12 +92,14 @@ Change Registry::fold(const Event& event) {
   const auto* seen = std::get_if<PodSeen>(&event.body);
   if (const auto* holder = seen == nullptr ? nullptr : reported_holder(*seen, ledger_)) {
     refuse_vmm(seen->id, refused_text(*seen, *holder), event.source);
+    refused_vmms_.keep_claim(event.source, *seen);
     Event without = event;
     std::get<PodSeen>(without.body).vmm.reset();
     return fold(without);
   }
   ++board_.counters().events[std::string(source_name(event.source))];
   if (!is_admitted(event)) return {};
+  refused_vmms_.update(event);
   Change change = apply(event);
   update_gate(event);
   if (!change.any) return change;
@@ -166,7 +168,7 @@ bool Registry::is_admitted(const Event& event) const {
 }
 
 void Registry::refuse_vmm(const std::string& pod, const std::string& text, Source source) {
-  board_.notify(NotificationKind::kVmmRefused, pod, text, std::string(source_name(source)));
+  if (!set_refused(pod, text, source)) return;
   log_.warning("two pods claim one VM", {{"sandbox", pod}, {"reason", text}});
 }
 
@@ -179,7 +181,22 @@ void Registry::hand_over_vm(const std::string& former, const Event& event) {
   refuse_vmm(former, lost_text(loser, pod), event.source);
 }
 
+/// False: that is what was refused before.
+bool Registry::set_refused(const std::string& pod, const std::string& text, Source source) {
+  if (!refused_vmms_.refuse(pod, text)) return false;
+  board_.notify(NotificationKind::kVmmRefused, pod, text, std::string(source_name(source)));
+  return true;
+}
+
+std::vector<Event> Registry::remove_due_claims() {
+  return refused_vmms_.remove_due(
+      [this](const PodSeen& seen) { return holder_of_vmm(seen, ledger_) != nullptr; });
+}
+
 Change Registry::end(const std::string& sandbox) {
+  if (const PodRecord* pod = ledger_.find(sandbox); pod != nullptr && pod->vmm) {
+    refused_vmms_.vmm_ended(*pod->vmm);
+  }
   Change change = apply({Source::kState, policy::ledger::PodGone{sandbox}});
   add_or_remove_sandbox(sandbox);
   board_.notify(NotificationKind::kSandboxEnded, sandbox, "VMM exited");

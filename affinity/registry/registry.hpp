@@ -14,6 +14,7 @@
 
 #include "affinity/board/board.hpp"
 #include "affinity/registry/ownership_times.hpp"
+#include "affinity/registry/refused_vmms.hpp"
 #include "affinity/registry/reports.hpp"
 #include "affinity/registry/state_files.hpp"
 #include "affinity/state/store.hpp"
@@ -56,6 +57,10 @@ class Registry {
   /// pod with the same is recorded without it, unless the first has it by its state file alone.
   /// Then that one loses it (Change::former_pod).
   policy::ledger::Change fold(const policy::ledger::Event& event);
+  /// Pods whose VM was refused, and why: until they have one, or are gone.
+  const RefusedVmms::Texts& refused_vmms() const { return refused_vmms_.texts(); }
+  /// The reports of VMs that were refused as another pod's, and now are no pod's; each once.
+  std::vector<policy::ledger::Event> remove_due_claims();
   /// The VMM of a sandbox has ended: forgets it, and its state on disk.
   policy::ledger::Change end(const std::string& sandbox);
 
@@ -97,6 +102,7 @@ class Registry {
   void subscribe();
   bool is_admitted(const policy::ledger::Event& event) const;
   void refuse_vmm(const std::string& pod, const std::string& text, policy::ledger::Source source);
+  bool set_refused(const std::string& pod, const std::string& text, policy::ledger::Source source);
   bool restore_pod(const state::Saved& saved);
   void hand_over_vm(const std::string& former, const policy::ledger::Event& event);
   void update_gate(const policy::ledger::Event& event);
@@ -118,6 +124,7 @@ class Registry {
   Reports reports_;
   std::vector<policy::ledger::Contest> contests_;
   std::vector<policy::ledger::RefusedClaims> refused_;
+  RefusedVmms refused_vmms_;
   StateFiles files_;
   std::vector<board::Subscription> subscriptions_;
 };

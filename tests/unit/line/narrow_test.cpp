@@ -233,3 +233,54 @@ TEST_CASE("a VM claimed by a second pod stays the first one's, and both are name
                     R"(process 100 is the VM of sandbox "a" (shop/a), not of "b" (shop/b))"});
   CHECK(scene.log_lines.find("two pods claim one VM") != std::string::npos);
 }
+
+TEST_CASE("a VM that two pods claim is the second one's when the first has gone") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  const auto pod = [](const std::string& id) {
+    return policy::ledger::Event{policy::ledger::Source::kNri,
+                                 policy::ledger::PodSeen{.id = id, .vmm = tests::process_id(100)}};
+  };
+  scene.line().handle({pod("a"), container("a", "app", {4, 5}, true)});
+  scene.line().handle({pod("b"), container("b", "app", {6, 7}, true)});
+  const auto refused = [&scene] {
+    const auto findings = scene.verifier().verify().findings;
+    return std::ranges::count(findings, "vmm-refused", &line::Finding::reason);
+  };
+  CHECK(refused() == 1);
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"a"});
+  SECTION("by an event of its own") {
+    scene.line().handle({policy::ledger::Source::kNri, policy::ledger::PodGone{"a"}});
+  }
+  SECTION("by events in two halves") {
+    scene.line().narrow({{policy::ledger::Source::kNri, policy::ledger::PodGone{"a"}}}, 50ms);
+    scene.line().finish("a");
+  }
+  SECTION("by the drift check") {
+    scene.line().narrow({{policy::ledger::Source::kNri, policy::ledger::PodGone{"a"}}}, 50ms);
+    scene.line().check_drift();
+  }
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b"});
+  CHECK(scene.cpus(111) == "6");
+  CHECK(scene.cpus(112) == "7");
+  CHECK(refused() == 0);
+}
+
+TEST_CASE("a claim to a VM is dropped with that VM, and with the pod that had it refused") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  const bool has_ended = GENERATE(true, false);
+  for (const char* id : {"a", "b"}) {
+    scene.line().handle({policy::ledger::Source::kNri,
+                         policy::ledger::PodSeen{.id = id, .vmm = tests::process_id(100)}});
+  }
+  CHECK(scene.line().node().registry.refused_vmms().contains("b"));
+  if (has_ended) {
+    scene.line().vmm_ended("a", tests::process_id(100));
+  } else {
+    scene.line().handle({policy::ledger::Source::kNri, policy::ledger::PodGone{"b"}});
+  }
+  CHECK(scene.line().node().registry.refused_vmms().empty());
+  scene.line().check_drift();
+  CHECK(scene.line().node().sandbox_ids().empty() == has_ended);
+}
