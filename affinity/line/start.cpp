@@ -24,11 +24,12 @@ Outcome Line::adopt() {
 }
 
 void Line::adopt_one(const state::Saved& saved) {
+  if (node_.registry.restore_ended(saved)) return;
   const auto is_adoptable = this->is_adoptable(saved.pod);
   if (!is_adoptable) return hold_back(saved, is_adoptable.error());
   const std::string& id = saved.pod.id;
   const bool was_held_back = node_.unproved.erase(id) > 0;
-  if (!*is_adoptable) return was_held_back ? forget(id) : node_.registry.drop_state(id);
+  if (!*is_adoptable) return was_held_back ? forget(id) : node_.registry.drop(saved.pod);
   unfinished_.insert(id);
   if (!saved.pod.vmm && saved.released) node_.released_pods.insert(id);
   if (!node_.registry.restore(saved) || !saved.pod.vmm) return;

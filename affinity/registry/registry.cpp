@@ -71,6 +71,7 @@ Registry::Registry(state::Store& store, board::Board& board, const log::Log& log
       clock_(clock),
       ownership_times_(clock.now()),
       files_(store, board) {
+  describe_with([](const std::string&) { return std::nullopt; });
   subscribe();
 }
 
@@ -89,6 +90,7 @@ void Registry::subscribe() {
 }
 
 Change Registry::fold(const Event& event) {
+  if (names_successor(event)) return fold_without_vmm(event);
   const auto* seen = std::get_if<PodSeen>(&event.body);
   if (const auto* holder = seen == nullptr ? nullptr : reported_holder(*seen, ledger_)) {
     refuse_vmm(seen->id, refused_text(*seen, *holder), event.source);
@@ -99,6 +101,7 @@ Change Registry::fold(const Event& event) {
   }
   ++board_.counters().events[std::string(source_name(event.source))];
   if (!is_admitted(event)) return {};
+  if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body)) forget_ended(gone->id);
   refused_vmms_.update(event);
   Change change = apply(event);
   update_gate(event);
@@ -196,6 +199,7 @@ std::vector<Event> Registry::remove_due_claims() {
 Change Registry::end(const std::string& sandbox) {
   if (const PodRecord* pod = ledger_.find(sandbox); pod != nullptr && pod->vmm) {
     refused_vmms_.vmm_ended(*pod->vmm);
+    record_ended(*pod);
   }
   Change change = apply({Source::kState, policy::ledger::PodGone{sandbox}});
   add_or_remove_sandbox(sandbox);
@@ -212,7 +216,7 @@ void Registry::add_or_remove_sandbox(const std::string& pod) {
     if (record->vmm) board_.add_sandbox(pod);
   } else if (!pod.empty()) {
     board_.remove_sandbox(pod);
-    files_.remove(pod);
+    update_file_of_gone(pod);
   }
 }
 

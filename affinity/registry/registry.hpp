@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -55,7 +56,8 @@ class Registry {
 
   /// Folds an event into the ledger and notifies of what changed. One VM is one sandbox: a second
   /// pod with the same is recorded without it, unless the first has it by its state file alone.
-  /// Then that one loses it (Change::former_pod).
+  /// Then that one loses it (Change::former_pod). Recorded without a VM is also a pod whose VMM has
+  /// ended, where a source that repeats numbers names another process of its number.
   policy::ledger::Change fold(const policy::ledger::Event& event);
   /// Pods whose VM was refused, and why: until they have one, or are gone.
   const RefusedVmms::Texts& refused_vmms() const { return refused_vmms_.texts(); }
@@ -92,9 +94,12 @@ class Registry {
   /// What could not be read, written or removed is tried again; see load().
   void retry(const std::function<void(const state::Saved&)>& adopt);
   /// Who knows the state of a pod that is to be saved; before anything is.
-  void describe_with(StateFiles::Describe describe) { files_.describe_with(std::move(describe)); }
+  void describe_with(StateFiles::Describe describe);
   void save(const std::string& pod) { files_.save(pod); }
-  void drop_state(const std::string& pod) { files_.remove(pod); }
+  /// Of a pod from before the start whose VMM has ended, that is all that is kept.
+  void drop(const policy::ledger::PodRecord& pod);
+  /// Records that the VMM of a pod had ended. True: its file has nothing else.
+  bool restore_ended(const state::Saved& saved);
   /// Pods whose state on disk is not as it should be.
   const std::map<std::string, Unsaved>& unsaved() const { return files_.unsaved(); }
 
@@ -103,6 +108,13 @@ class Registry {
   bool is_admitted(const policy::ledger::Event& event) const;
   void refuse_vmm(const std::string& pod, const std::string& text, policy::ledger::Source source);
   bool set_refused(const std::string& pod, const std::string& text, policy::ledger::Source source);
+  bool names_successor(const policy::ledger::Event& event) const;
+  policy::ledger::Change fold_without_vmm(policy::ledger::Event event);
+  void record_ended(const policy::ledger::PodRecord& pod);
+  void forget_ended(const std::string& pod);
+  void update_file_of_gone(const std::string& pod);
+  std::optional<state::Saved> with_ended(const std::string& pod,
+                                         std::optional<state::Saved> saved) const;
   bool restore_pod(const state::Saved& saved);
   void hand_over_vm(const std::string& former, const policy::ledger::Event& event);
   void update_gate(const policy::ledger::Event& event);

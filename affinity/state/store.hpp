@@ -117,6 +117,7 @@ struct Saved {
   std::vector<SavedInterrupt> interrupts;  ///< by number
   SavedClasses classes;
   SavedGuest guest;
+  std::optional<policy::ProcessId> ended{};  ///< the pod's VMM that has ended, and is named still
 
   bool operator==(const Saved&) const = default;
 };

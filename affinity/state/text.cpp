@@ -8,6 +8,7 @@
 #include "affinity/documents/plan.hpp"
 #include "affinity/documents/specs.hpp"
 #include "affinity/state/classes.hpp"
+#include "affinity/state/guest.hpp"
 #include "affinity/state/store.hpp"
 #include "base/boot_id.hpp"
 #include "base/json/json.hpp"
@@ -91,6 +92,10 @@ json::object to_json(const policy::ledger::PodRecord& pod) {
   return object;
 }
 
+json::object to_json(const policy::ProcessId& process) {
+  return {{"pid", process.pid}, {"start_time", process.start_time}};
+}
+
 json::array to_json(const std::map<int, Original>& originals) {
   json::array array;
   for (const auto& [pid, original] : originals) {
@@ -147,74 +152,6 @@ SavedInterrupt read_interrupt(const json::value& value, const std::string& path,
   fields.read("next", interrupt.next);
   fields.finish();
   return interrupt;
-}
-
-json::object to_json(const policy::GuestWrites& writes) {
-  json::array containers;
-  for (const auto& [id, cpus] : writes.containers) {
-    containers.push_back(json::object{{"id", id}, {"cpus", format_list(cpus)}});
-  }
-  return {{"address", writes.address},
-          {"by_kata", writes.by_kata},
-          {"containers", std::move(containers)}};
-}
-
-json::object to_json(const policy::plan::PlugHistory& history) {
-  json::array groups;
-  for (const policy::VcpuSet& group : history.groups) {
-    groups.push_back(json::object{{"vcpus", format_list(group)}});
-  }
-  return {{"from_boot", history.from_boot},
-          {"is_late", history.is_late},
-          {"settled", history.complete},
-          {"groups", std::move(groups)}};
-}
-
-policy::GuestWrites read_writes(const json::value& value, const std::string& path,
-                                base::InputError& input_error) {
-  policy::GuestWrites writes;
-  base::Fields fields(value, path, input_error);
-  fields.read("address", writes.address);
-  fields.read("by_kata", writes.by_kata);
-  fields.each("containers", [&](const json::value& element, const std::string& at) {
-    std::string id;
-    base::Fields container(element, at, input_error);
-    container.require({"id", "cpus"});
-    container.read("id", id);
-    container.read("cpus", writes.containers[id]);
-    container.finish();
-  });
-  fields.finish();
-  return writes;
-}
-
-policy::plan::PlugHistory read_history(const json::value& value, const std::string& path,
-                                       base::InputError& input_error) {
-  policy::plan::PlugHistory history;
-  base::Fields fields(value, path, input_error);
-  fields.read("from_boot", history.from_boot);
-  fields.read("is_late", history.is_late);
-  fields.read("settled", history.complete);
-  fields.each("groups", [&](const json::value& element, const std::string& at) {
-    base::Fields group(element, at, input_error);
-    group.read("vcpus", history.groups.emplace_back());
-    group.finish();
-  });
-  fields.finish();
-  return history;
-}
-
-SavedGuest read_guest(const json::value& value, base::InputError& input_error) {
-  SavedGuest guest;
-  base::Fields fields(value, "guest", input_error);
-  if (const json::value* writes = fields.find("told")) {
-    guest.writes = read_writes(*writes, fields.path("told"), input_error);
-  }
-  if (const json::value* plugged = fields.find("plugged")) {
-    guest.plugged = read_history(*plugged, fields.path("plugged"), input_error);
-  }
-  fields.finish();
-  return guest;
 }
 
 policy::ledger::Source read_source(base::Fields& fields) {
@@ -312,6 +249,16 @@ policy::ledger::PodRecord read_pod(const json::value& value, base::InputError& i
   return pod;
 }
 
+policy::ProcessId read_ended(const json::value& value, base::InputError& input_error) {
+  policy::ProcessId ended;
+  base::Fields fields(value, "ended", input_error);
+  fields.require({"pid"});
+  documents::read_pid(fields, "pid", ended.pid);
+  ended.start_time = read_start_time(fields, "start_time");
+  fields.finish();
+  return ended;
+}
+
 void read_original(const json::value& value, const std::string& path, base::InputError& input_error,
                    std::map<int, Original>& originals) {
   int pid = 0;
@@ -338,10 +285,8 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
   if (saved.cgroup) document["cgroup"] = to_json(*saved.cgroup);
   if (!saved.interrupts.empty()) document["interrupts"] = to_json(saved.interrupts);
   if (!saved.classes.empty()) document["classes"] = to_json(saved.classes);
-  if (!(saved.guest == SavedGuest())) {
-    document["guest"] = json::object{{"told", to_json(saved.guest.writes)},
-                                     {"plugged", to_json(saved.guest.plugged)}};
-  }
+  if (!(saved.guest == SavedGuest())) document["guest"] = to_json(saved.guest);
+  if (saved.ended) document["ended"] = to_json(*saved.ended);
   if (saved.plan) document["plan"] = documents::placements_to_json(*saved.plan);
   return json::serialize(document) + '\n';
 }
@@ -382,6 +327,9 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
   }
   if (const json::value* guest = fields.find("guest"))
     saved.guest = read_guest(*guest, input_error);
+  if (const json::value* ended = fields.find("ended")) {
+    saved.ended = read_ended(*ended, input_error);
+  }
   if (const json::value* plan = fields.find("plan")) {
     auto read = documents::sandbox_plan_from_json(*plan);
     if (!read) return unexpected(std::move(read.error()));

@@ -18,6 +18,7 @@
 #include "policy/facts/resource_class.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/ledger/assignments.hpp"
+#include "policy/ledger/ended.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/owners.hpp"
 #include "policy/ledger/ownership.hpp"
@@ -101,6 +102,10 @@ class Ledger {
   /// Whether a source is connected. While it is, reports of sources that know less do not replace
   /// what it reported of a container; afterwards every report does.
   void set_connected(Source source, bool connected);
+
+  /// VMMs of pods that are not gone yet.
+  EndedVmms& ended() { return ended_; }
+  const EndedVmms& ended() const { return ended_; }
 
   const PodRecord* find(std::string_view id) const;
   /// The pod other than `id` whose VM this is; null: none.
@@ -226,6 +231,7 @@ class Ledger {
   Source assigner_ = Source::kKubelet;  ///< whose report that is
   Assignments assignments_;
   Prepared prepared_;
+  EndedVmms ended_;
   Owners owners_;  ///< by a pod's uid, or where it has none its id; by claim_owner()
   Owners doubts_;  ///< who may own which CPU, by the same
   std::set<Source> connected_;

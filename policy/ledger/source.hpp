@@ -37,6 +37,8 @@ struct SourceTraits {
   bool knows_every_pod = false;
   /// It reports the exit of each container.
   bool reports_exits = false;
+  /// It repeats the number of a VMM from what it once noted, also when that has ended.
+  bool repeats_numbers = false;
 };
 
 constexpr std::size_t index_of(Source source) { return static_cast<std::size_t>(source); }
@@ -47,9 +49,9 @@ constexpr std::size_t index_of(Source source) { return static_cast<std::size_t>(
 /// mask.
 inline constexpr SourceTraits kSources[] = {
     {Source::kApi, "api", 0, false, false, true},
-    {Source::kNri, "nri", 3, false, true, true},
-    {Source::kProxy, "proxy", 2, true},
-    {Source::kPersist, "persist.json", 1},
+    {Source::kNri, "nri", 3, false, true, true, true},
+    {Source::kProxy, "proxy", 2, true, false, false, true},
+    {Source::kPersist, "persist.json", 1, false, false, false, true},
     {Source::kCgroup, "cgroup"},
     {Source::kKubelet, "kubelet", 0, false, true},
     {Source::kPodResources, "pod-resources", 0, false, true},

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/kata/kata_source.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -23,14 +21,6 @@ namespace {
 using Events = std::vector<ledger::Event>;
 
 const std::string kMask(policy::plan::kSandboxMask);
-
-/// As Kata's own files name it.
-base::Result<policy::ProcessId> vmm_at(const vmm::Roots& roots, int pid) {
-  const auto examined = vmm::examine(roots, pid, vmm::Word::kRuntime);
-  if (!examined) return unexpected(examined.error());
-  if (examined->is_vmm) return examined->id;
-  return base::fail(base::ErrorCode::kGone, "process " + std::to_string(pid) + " is not a VMM");
-}
 
 bool has_mask(const ledger::PodRecord& pod) { return pod.containers.contains(kMask); }
 
@@ -56,15 +46,6 @@ bool is_outdated(const source::SandboxState& sandbox, const policy::CpuSet& mask
   return !sandbox.cgroup_managed && !mask.empty() && mask != reported;
 }
 
-/// How long ago a process was started that has this start time in /proc/<pid>/stat.
-std::chrono::nanoseconds age_of(std::uint64_t start_time, const base::Clock& clock) {
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
-  const auto start = static_cast<std::int64_t>(start_time);
-  return clock.since_boot() - std::chrono::seconds(start / ticks) -
-         std::chrono::nanoseconds(start % ticks * kNanoseconds / ticks);
-}
-
 ledger::Event starting(const Bundle& bundle, const policy::ProcessId& shim) {
   ledger::PodSeen pod;
   pod.id = bundle.id;
@@ -86,7 +67,10 @@ KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, so
       watch_(io, clock, folders,
              {.report = [this](const Events& events) { report(events); },
               .starting = [this](const ledger::Event& event) { narrow_shim(event); },
-              .vmm_at = [this](int pid) { return vmm_at(roots_, pid); },
+              .find_named =
+                  [this](const NamedVmm& named) {
+                    return kata::find_named(roots_, clock_, node_.ledger(), named);
+                  },
               .shim_by_bundle =
                   [this](const auto& tasks, const std::string& id) {
                     return vmm::shim_by_bundle(roots_, tasks, id);
@@ -105,9 +89,23 @@ KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, so
 void KataSource::refresh() {
   bundles_.refresh();
   watch_.refresh();
+  forget_ended();
   observe_masks();
   show_extent();
   update_synced();
+}
+
+/// What the file of a sandbox named counts until its directory is gone.
+void KataSource::forget_ended() {
+  if (paused_ || !watch_.has_listed()) return;
+  Events gone;
+  for (const auto& [id, vmm] : node_.ledger().ended().all()) {
+    const bool is_there = watch_.knows(id) || node_.ledger().find(id) != nullptr;
+    if (vmm.source == ledger::Source::kPersist && !is_there) {
+      gone.push_back({ledger::Source::kPersist, ledger::PodGone{id}});
+    }
+  }
+  node_.handle(gone);
 }
 
 /// A sandbox whose containers could not be read may own any CPU.
@@ -191,7 +189,8 @@ bool KataSource::is_handled(const BundleWatch::Found& found) const {
   if (!sandbox) return false;
   if (sandbox->observed || sandbox->released) return true;
   if (!sandbox->placed) return false;
-  node_.count_narrowed_shim(found.bundle.id, age_of(found.shim.start_time, clock_));
+  node_.count_narrowed_shim(found.bundle.id,
+                            clock_.since_boot() - started_after_boot(found.shim.start_time));
   return true;
 }
 

@@ -44,6 +44,7 @@ class KataSource final : public source::Source {
   void narrow_shim(const policy::ledger::Event& event);
   void report(const std::vector<policy::ledger::Event>& events);
   void set_paused(bool paused);
+  void forget_ended();
   void update_synced();
   void observe_masks();
   bool may_observe(const policy::ledger::PodRecord& pod) const;

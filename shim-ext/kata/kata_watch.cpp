@@ -166,7 +166,12 @@ void KataWatch::record(const std::string& id, Sandbox& sandbox,
     return;
   }
   if (sandbox.unread && sandbox.unread->error == read.error()) return;
-  log_.debug("sandbox not read yet", {{"sandbox", id}, {"reason", read.error().message}});
+  const std::initializer_list<log::Field> fields{{"sandbox", id}, {"reason", read.error().message}};
+  if (read.error().code == base::ErrorCode::kConflict) {
+    log_.warning("sandbox not read: its VMM cannot be determined", fields);
+  } else {
+    log_.debug("sandbox not read yet", fields);
+  }
   const auto since = sandbox.unread ? sandbox.unread->since : clock_.now();
   sandbox.unread = Unread{since, read.error()};
 }
@@ -184,7 +189,7 @@ base::Result<void> KataWatch::read_go(const std::string& id, Sandbox& sandbox,
   if (!stamp) return base::fail(base::ErrorCode::kTransient, "persist.json was just replaced");
   auto persisted = parse_persist(*text, id);
   if (!persisted) return unexpected(persisted.error());
-  const auto vmm = hooks_.vmm_at(persisted->vmm_pid);
+  const auto vmm = hooks_.find_named({id, persisted->vmm_pid, *stamp, sandbox.shim});
   if (!vmm) return unexpected(vmm.error());
   persisted->pod.vmm = *vmm;
   sandbox.read = stamp;

@@ -23,6 +23,7 @@
 #include "base/result.hpp"
 #include "base/rpc/timer.hpp"
 #include "policy/ledger/event.hpp"
+#include "shim-ext/kata/named_vmm.hpp"
 #include "shim-ext/watch/inotify.hpp"
 #include "shim-ext/watch/stamp.hpp"
 
@@ -61,9 +62,8 @@ class KataWatch {
     std::function<void(const std::vector<policy::ledger::Event>&)> report;
     /// A sandbox has a shim and no VMM yet; the event names the shim in the VMM's place.
     std::function<void(const policy::ledger::Event&)> starting;
-    /// The process of this number, where it is a VMM at this moment. kGone: it is none. Any other
-    /// error: that cannot be seen.
-    std::function<base::Result<policy::ProcessId>(int pid)> vmm_at;
+    /// See find_named().
+    std::function<base::Result<policy::ProcessId>(const NamedVmm&)> find_named;
     /// The shim of a sandbox by what it has left in `tasks`: quick, while its VMM is on its way.
     std::function<std::optional<policy::ProcessId>(const std::filesystem::path& tasks,
                                                    const std::string& sandbox)>
@@ -88,6 +88,9 @@ class KataWatch {
   const Extent& extent(bool rust) const { return rust ? extents_.rust : extents_.go; }
   /// The last scan could list the directories, and read all that it is to report of each sandbox.
   bool is_complete() const { return listed_ && !incomplete_; }
+  bool has_listed() const { return listed_; }
+  /// A sandbox has a directory.
+  bool knows(const std::string& sandbox) const { return sandboxes_.contains(sandbox); }
 
  private:
   struct Unread {

@@ -49,6 +49,10 @@ Events find_gone(const ledger::Ledger& ledger, const Events& all) {
       }
     }
   }
+  for (const auto& [id, vmm] : ledger.ended().all()) {
+    if (vmm.source != ledger::Source::kNri || reported.pods.contains(id)) continue;
+    if (ledger.find(id) == nullptr) gone.push_back({ledger::Source::kNri, ledger::PodGone{id}});
+  }
   return gone;
 }
 

@@ -2,6 +2,9 @@
 // Kata's folders, the line and the masks that come of it, without a container runtime.
 #include "shim-ext/kata/kata_source.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <fstream>
@@ -27,9 +30,13 @@ constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000f";
 
 struct Scene : tests::LineScene {
   explicit Scene(Runtime runtime = Runtime::kReports)
-      : source(io, clock, source_node, {node.proc(), node.debugfs(), node.cgroup()},
-               {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"}, runtime, log) {
+      : source(io, clock, source_node, {node.proc(), node.debugfs(), node.cgroup()}, folders(),
+               runtime, log) {
     source.refresh();
+  }
+
+  kata::KataWatch::Folders folders() const {
+    return {dir.path() / "vc/sbs", dir.path() / "kata", dir.path() / "tasks"};
   }
 
   /// kubelet gives `cpus` to a container of another pod, or of this one.
@@ -65,6 +72,28 @@ struct Scene : tests::LineScene {
                   R"("}},{"ID":"c1","Annotations":{"io.kubernetes.cri.container-name":"app"},)"
                   R"("Resources":{"cpu":{"cpus":")" +
                   policy::format_list(cpus) + R"("}}}]}})");
+    set_written(clock.wall().time_since_epoch());
+  }
+
+  /// The test's clock is not the one that files have.
+  void set_written(std::chrono::nanoseconds since_epoch) const {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
+    const timespec at{seconds.count(), (since_epoch - seconds).count()};
+    const timespec times[]{at, at};
+    const auto file = dir.path() / "vc/sbs/s1/persist.json";
+    REQUIRE(::utimensat(AT_FDCWD, file.c_str(), times, 0) == 0);
+  }
+
+  /// What is known of persist.json's VMM, in ticks of 10 ms from the start of the process to the
+  /// moment that the file's time names.
+  bool finds_vmm(int ticks) {
+    boot_vm(kVmm, 3);
+    const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock.since_boot());
+    node.thread(kVmm, kVmm, "qemu-system-x86", 1, static_cast<int>(now.count() / 10) - 1000);
+    write_persist(CpuSet{2, 3});
+    set_written(clock.wall().time_since_epoch() + std::chrono::milliseconds(10 * (ticks - 1000)));
+    source.refresh();
+    return line().node().ledger().find("s1") != nullptr;
   }
 
   void write_mask(const CpuSet& cpus) const {
@@ -312,4 +341,81 @@ TEST_CASE("the shim proxy is a source while its process exists") {
   scene.line().handle({policy::ledger::Source::kProxy, policy::ledger::PodGone{"s1"}});
   scene.source.refresh();
   CHECK(scene.board().sources().at(policy::ledger::Source::kProxy).up);
+}
+
+TEST_CASE("a process that was started after persist.json was written is not its VMM") {
+  const auto finds_vmm = [](int ticks) {
+    Scene scene;
+    const bool found = scene.finds_vmm(ticks);
+    CHECK(scene.calls.writes.empty() == !found);
+    const bool is_said =
+        scene.log_lines.find("was started after persist.json") != std::string::npos;
+    CHECK(is_said == !found);
+    return found;
+  };
+  CHECK(finds_vmm(100));
+  CHECK(finds_vmm(0));
+  CHECK_FALSE(finds_vmm(-100));
+  CHECK_FALSE(finds_vmm(-10));
+}
+
+TEST_CASE("the number of a VMM that ended while no daemon ran is no VMM, whatever the file's age") {
+  Scene scene;
+  REQUIRE(scene.finds_vmm(100));
+  scene.node.thread(kVmm, kVmm, "qemu-system-x86");  // another one
+  scene.start();
+  scene.calls.writes.clear();
+  scene.line().adopt();
+  daemon::SourceNode node{scene.line(), scene.board(), scene.clock};
+  kata::KataSource restarted{scene.io,
+                             scene.clock,
+                             node,
+                             {scene.node.proc(), scene.node.debugfs(), scene.node.cgroup()},
+                             scene.folders(),
+                             Runtime::kNone,
+                             scene.log};
+  restarted.refresh();
+  CHECK(scene.line().node().sandbox_ids().empty());
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.text(policy::ledger::Source::kPersist).find("not read") == std::string::npos);
+}
+
+TEST_CASE("a persist.json of a time to come proves nothing") {
+  Scene scene;
+  CHECK_FALSE(scene.finds_vmm(2000));
+  CHECK(scene.calls.writes.empty());
+  CHECK(scene.log_lines.find("cannot be determined") != std::string::npos);
+}
+
+TEST_CASE("a VMM that is known by its start time, or by its shim, is one at any time") {
+  Scene scene;
+  SECTION("known") {
+    scene.boot_vm(kVmm, 3);
+    scene.line().handle({policy::ledger::Source::kApi,
+                         policy::ledger::PodSeen{.id = "s1", .vmm = tests::process_id(kVmm)}});
+  }
+  SECTION("the shim's child") {
+    scene.start_shim();
+    scene.start_vmm();
+  }
+  scene.write_persist(CpuSet{2, 3});
+  scene.set_written(std::chrono::nanoseconds(0));
+  scene.source.refresh();
+  REQUIRE(scene.line().node().view("s1"));
+  CHECK(scene.line().node().view("s1")->pod.containers.contains("c1"));
+}
+
+TEST_CASE("that a VMM has ended is forgotten when Kata has no directory of its sandbox") {
+  Scene scene;
+  scene.calls.gone.insert(kVmm);
+  scene.line().handle({policy::ledger::Source::kPersist,
+                       policy::ledger::PodSeen{.id = "s2", .vmm = tests::process_id(kVmm)}});
+  scene.line().check_drift();
+  REQUIRE(scene.line().node().ledger().ended().find("s2") != nullptr);
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s2");
+  scene.source.refresh();
+  CHECK(scene.line().node().ledger().ended().find("s2") != nullptr);
+  std::filesystem::remove(scene.dir.path() / "vc/sbs/s2");
+  scene.source.refresh();
+  CHECK(scene.line().node().ledger().ended().find("s2") == nullptr);
 }

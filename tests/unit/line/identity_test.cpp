@@ -41,6 +41,37 @@ TEST_CASE("a process that reused a VMM's pid while the daemon was down is not ad
   }));
 }
 
+TEST_CASE("after a restart the runtime's word of an ended VMM's number lets nobody be written to") {
+  const bool is_other_vmm = GENERATE(false, true);
+  LineScene scene;
+  scene.boot_vm(100, 2);
+  const auto report = [&](std::uint64_t start_time) {
+    policy::ContainerFacts facts;
+    facts.id = "c";
+    facts.cpus = {2};
+    scene.line().handle(
+        {{policy::ledger::Source::kNri,
+          policy::ledger::PodSeen{.id = "a", .vmm = policy::ProcessId{100, start_time}}},
+         {policy::ledger::Source::kNri, policy::ledger::whole_report("a", facts, true)}});
+  };
+  report(tests::process_id(100).start_time);
+  REQUIRE(scene.cpus(110) == "2");
+  if (is_other_vmm) scene.node.thread(100, 100, "qemu-system-x86", 1, 7);
+  scene.calls.own.clear();
+  scene.calls.writes.clear();
+  scene.start();
+  scene.line().adopt();
+  report(is_other_vmm ? 7 : tests::process_id(100).start_time);
+  scene.line().check_drift();
+  CHECK(scene.line().node().sandbox_ids().empty() == is_other_vmm);
+  CHECK(scene.calls.writes.empty() == is_other_vmm);
+  CHECK(scene.line().node().ledger().exclusive() == CpuSet{2});  // the pod is still there
+  scene.start();
+  scene.line().adopt();
+  report(is_other_vmm ? 7 : tests::process_id(100).start_time);
+  CHECK(scene.line().node().sandbox_ids().empty() == is_other_vmm);
+}
+
 TEST_CASE("a process that reused a VMM's pid is not observed, in any cgroup") {
   LineScene scene;
   scene.boot_vm(100, 2);

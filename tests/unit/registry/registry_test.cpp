@@ -318,6 +318,54 @@ TEST_CASE("a pin that was set since the start counts more than the state of befo
   CHECK(scene.registry.find("s1")->overrides.front().cpus == policy::CpuSet{2});
 }
 
+TEST_CASE("the number of a VMM that ended is no VM of its pod, after a restart too") {
+  const auto source = GENERATE(Source::kNri, Source::kPersist, Source::kProxy);
+  const bool is_restarted = GENERATE(false, true);
+  const auto report = [source](registry::Registry& registry, policy::ProcessId vmm) {
+    registry.fold({source, PodSeen{.id = "s1", .vmm = vmm}});
+    return registry.find("s1")->vmm.has_value();
+  };
+  Scene scene;
+  REQUIRE(report(scene.registry, {100, 5}));
+  scene.registry.end("s1");
+  state::Store store{scene.dir.path(), "boot", scene.log};
+  registry::Registry restarted{store, scene.board, scene.log, scene.clock};
+  restarted.load([&](const state::Saved& saved) { CHECK(restarted.restore_ended(saved)); });
+  registry::Registry& registry = is_restarted ? restarted : scene.registry;
+  CHECK(registry.find("s1") == nullptr);
+  CHECK_FALSE(report(registry, {100, 6}));
+  CHECK(scene.log_lines.find("process 100 is not the VM of sandbox") != std::string::npos);
+  CHECK(scene.count(NotificationKind::kVmmRefused) == 1);
+  CHECK(report(registry, {101, 6}));
+  registry.fold({source, PodGone{"s1"}});
+  CHECK(report(registry, {100, 6}));
+  CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "s1.json"));
+}
+
+TEST_CASE("a source that proves which process is the VMM names any number") {
+  const auto source = GENERATE(Source::kApi, Source::kCgroup, Source::kLibvirt);
+  Scene scene;
+  scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
+  scene.registry.end("s1");
+  scene.registry.fold({source, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 6}}});
+  CHECK(scene.registry.find("s1")->vmm.has_value());
+}
+
+TEST_CASE("VMMs that have ended are remembered up to a limit, the last ones") {
+  Scene scene;
+  const auto end = [&](std::size_t number) {
+    const std::string id = "s" + std::to_string(number);
+    scene.registry.fold({Source::kNri, PodSeen{.id = id, .vmm = policy::ProcessId{100, 5}}});
+    scene.registry.end(id);
+  };
+  for (std::size_t i = 0; i < EndedVmms::kMost; ++i) end(i);
+  CHECK(std::filesystem::exists(scene.dir.path() / "s0.json"));
+  end(EndedVmms::kMost);
+  CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "s0.json"));
+  CHECK(std::filesystem::exists(scene.dir.path() / "s1.json"));
+  CHECK(scene.registry.ledger().ended().all().size() == EndedVmms::kMost);
+}
+
 TEST_CASE("the state of a pod that ended is removed from the disk") {
   Scene scene;
   scene.registry.describe_with([&](const std::string& pod) -> std::optional<state::Saved> {
@@ -327,7 +375,7 @@ TEST_CASE("the state of a pod that ended is removed from the disk") {
     saved.pod = *known;
     return saved;
   });
-  scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
+  scene.registry.fold({Source::kApi, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
   scene.registry.save("s1");
   CHECK(std::filesystem::exists(scene.dir.path() / "s1.json"));
   scene.registry.end("s1");
@@ -336,7 +384,7 @@ TEST_CASE("the state of a pod that ended is removed from the disk") {
 
 TEST_CASE("state that cannot be removed is not reported as missing") {
   Scene scene;
-  scene.registry.fold({Source::kNri, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
+  scene.registry.fold({Source::kApi, PodSeen{.id = "s1", .vmm = policy::ProcessId{100, 5}}});
   const auto file = scene.dir.path() / "s1.json";
   std::filesystem::create_directories(file / "not-empty");
   scene.registry.end("s1");

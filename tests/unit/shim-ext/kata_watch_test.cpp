@@ -61,8 +61,8 @@ struct Scene {
                      for (const auto& event : events) lines.push_back(words(event));
                    },
                .starting = [this](const auto& event) { lines.push_back("born " + words(event)); },
-               .vmm_at = [this](int pid) -> base::Result<policy::ProcessId> {
-                 if (vmms.contains(pid)) return process(pid);
+               .find_named = [this](const auto& named) -> base::Result<policy::ProcessId> {
+                 if (vmms.contains(named.pid)) return process(named.pid);
                  return base::fail(vmm_trouble, "process is no VMM");
                },
                .shim_by_bundle = [this](const auto&, const std::string&) { return quick_shim; },

@@ -98,6 +98,18 @@ TEST_CASE("pods unknown to the runtime are removed, unless other sources reporte
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeReported});
 }
 
+TEST_CASE("that a VMM has ended is forgotten with its pod, when the runtime no longer has that") {
+  Scene scene;
+  for (const char* id : {"gone", "stays"}) {
+    scene.node.known.ended().record(id, {100, 1}, Source::kNri);
+  }
+  scene.node.known.ended().record("kata's", {200, 1}, Source::kPersist);
+  scene.source.synchronized({pod("stays")});
+  CHECK(scene.node.drain() == Lines{"catch up within no deadline",
+                                    "handle: pod stays, pod gone gone", "synced nri", "finish ",
+                                    "forget gone"});
+}
+
 TEST_CASE("the runtime's connection is the source's status, and reported to other sources") {
   Scene scene;
   CHECK(scene.node.statuses[Source::kNri] == source::Status{false, "not connected yet"});

@@ -67,6 +67,7 @@ Saved sample() {
                            {"rbps=1 wbps=max riops=max wiops=2"}}};
   saved.guest.writes = {"vsock://3:1024", true, {{"c1", {1, 2}}}};
   saved.guest.plugged = {.from_boot = true, .groups = {{6, 7}, {5}}, .complete = true};
+  saved.ended = policy::ProcessId{4710, 98};
   return saved;
 }
 
