@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/line/own_cgroup.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "affinity/host/cgroup_names.hpp"
@@ -26,62 +30,86 @@ fs::path absolute(const std::string& cgroup) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-/// Of a process or a thread, in the hierarchy that has the cpusets.
-std::optional<fs::path> cgroup_of(const vmm::Roots& roots, int tid) {
-  const base::ProcFs proc(roots.proc);
-  for (const char* controller : {"cpuset", ""}) {
-    if (const auto path = proc.cgroup(tid, controller)) return fs::path(*path);
-  }
-  return std::nullopt;
+/// What cannot be seen proves nothing.
+auto unseen(const base::Error& error) {
+  return fail(ErrorCode::kUnavailable, "cgroup: it cannot be examined: " + error.message);
 }
 
-/// With version 1 Kata moves only the vCPU threads.
-std::vector<fs::path> cgroups_of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
+/// Of a process or a thread, in the hierarchy that has the cpusets.
+Result<fs::path> cgroup_of(const vmm::Roots& roots, int tid) {
+  const base::ProcFs proc(roots.proc);
+  auto path = proc.cgroup(tid, "cpuset");
+  if (!path && path.error().code == ErrorCode::kNotFound) path = proc.cgroup(tid, "");
+  if (!path) return unexpected(std::move(path.error()));
+  return fs::path(*path);
+}
+
+/// With version 1 Kata moves only the vCPU threads. Those that have ended are left out, and so are
+/// all where the kernel has no such cgroups.
+Result<std::vector<fs::path>> cgroups_of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
+  const auto is_none = [](const base::Error& error) {
+    return is_gone(error) || error.code == ErrorCode::kNotFound;
+  };
   std::vector<fs::path> cgroups;
-  for (const int tid : base::ProcFs(roots.proc).threads(vmm.pid).value_or(std::vector<int>{})) {
-    if (auto cgroup = cgroup_of(roots, tid)) cgroups.push_back(std::move(*cgroup));
+  const auto tids = base::ProcFs(roots.proc).threads(vmm.pid);
+  if (!tids && !is_gone(tids)) return unseen(tids.error());
+  for (const int tid : tids.value_or(std::vector<int>{})) {
+    auto cgroup = cgroup_of(roots, tid);
+    if (!cgroup && !is_none(cgroup.error())) return unseen(cgroup.error());
+    if (cgroup) cgroups.push_back(std::move(*cgroup));
   }
   return cgroups;
 }
 
-/// Where a hierarchy that has this cgroup is mounted.
-std::optional<fs::path> mount_of(const vmm::Roots& roots, const fs::path& cgroup) {
+Result<bool> is_there(const fs::path& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0) return S_ISDIR(status.st_mode);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return unseen(base::system_error(errno, path.string()));
+}
+
+/// Where a hierarchy that has this cgroup is mounted. kInvalid: there is none.
+Result<fs::path> mount_of(const vmm::Roots& roots, const fs::path& cgroup) {
   for (const char* below : {"cpuset", "unified", ""}) {
     fs::path mount = *below == 0 ? roots.cgroup : roots.cgroup / below;
-    std::error_code ignored;
-    if (fs::is_directory(mount / cgroup.relative_path(), ignored)) return mount;
+    const auto found = is_there(mount / cgroup.relative_path());
+    if (!found) return unexpected(found.error());
+    if (*found) return mount;
   }
-  return std::nullopt;
+  return fail(ErrorCode::kInvalid,
+              "cgroup: " + cgroup.string() + " does not exist below " + roots.cgroup.string());
 }
 
 /// The processes that may sit beside a VMM: itself, its shims, and what these have started.
 class Family {
  public:
-  Family(const vmm::Roots& roots, const policy::ProcessId& vmm) : proc_(roots.proc) {
-    members_.push_back(vmm.pid);
-    const auto stat = proc_.stat(vmm.pid);
-    if (!stat) return;
-    base::Trouble ignored;
-    const vmm::SeenProcess seen{.pid = vmm.pid, .ppid = stat->ppid};
-    for (const auto& shim : vmm::shim_ancestors(roots.proc, seen, ignored)) {
-      members_.push_back(shim.pid);
-    }
+  static Result<Family> of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
+    const auto stat = base::ProcFs(roots.proc).stat(vmm.pid);
+    if (!stat && !is_gone(stat)) return unseen(stat.error());
+    base::Trouble trouble;
+    const vmm::SeenProcess seen{.pid = vmm.pid, .ppid = stat ? stat->ppid : 0};
+    auto members = vmm::shim_ancestors(roots.proc, seen, trouble);
+    if (trouble.any()) return unseen(*trouble.any());
+    members.push_back(vmm);
+    return Family(roots.proc, std::move(members));
   }
 
-  bool has(int pid) const {
-    constexpr int kMostGenerations = 16;
-    for (int i = 0; pid > 1 && i < kMostGenerations; ++i) {
-      if (std::ranges::find(members_, pid) != members_.end()) return true;
-      const auto stat = proc_.stat(pid);
-      if (!stat) return true;  // it has ended
-      pid = stat->ppid;
-    }
-    return false;
+  /// True of one that has ended, too.
+  Result<bool> has(int pid) const {
+    const auto line = vmm::ancestry(proc_, pid);
+    if (is_gone(line)) return true;
+    if (!line) return unseen(line.error());
+    return std::ranges::any_of(*line, [&](const policy::ProcessId& one) {
+      return std::ranges::find(members_, one) != members_.end();
+    });
   }
 
  private:
-  base::ProcFs proc_;
-  std::vector<int> members_;
+  Family(fs::path proc, std::vector<policy::ProcessId> members)
+      : proc_(std::move(proc)), members_(std::move(members)) {}
+
+  fs::path proc_;
+  std::vector<policy::ProcessId> members_;
 };
 
 struct Stranger {
@@ -89,25 +117,37 @@ struct Stranger {
   fs::path cgroup;
 };
 
+/// 0: all of them belong to the family, or have ended.
+Result<int> find_stranger_among(const std::vector<int>& pids, const Family& family) {
+  for (const int pid : pids) {
+    const auto is_own = family.has(pid);
+    if (!is_own) return unexpected(is_own.error());
+    if (!*is_own) return pid;
+  }
+  return 0;
+}
+
 /// In cgroups below `cgroup` where the VMM is not.
-std::optional<Stranger> find_stranger(const fs::path& mount, const fs::path& cgroup,
-                                      const std::vector<fs::path>& own, const Family& family) {
-  std::error_code error;
-  const fs::path directory = mount / cgroup.relative_path();
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (!it->is_directory(ignored)) continue;
-    const fs::path below = cgroup / it->path().filename();
+Result<std::optional<Stranger>> find_stranger(const fs::path& mount, const fs::path& cgroup,
+                                              const std::vector<fs::path>& own,
+                                              const Family& family) {
+  const auto names = base::list_subdirectories(mount / cgroup.relative_path());
+  if (!names && !is_gone(names)) return unseen(names.error());
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    const fs::path below = cgroup / name;
     const bool has_vmm =
         std::ranges::any_of(own, [&](const fs::path& one) { return is_inside(one, below); });
     if (has_vmm) {
-      if (auto found = find_stranger(mount, below, own, family)) return found;
+      auto found = find_stranger(mount, below, own, family);
+      if (!found || *found) return found;
       continue;
     }
-    base::Trouble unread;
-    const auto members = vmm::cgroup_members(it->path(), unread);
-    const auto found = std::ranges::find_if(members, [&](int pid) { return !family.has(pid); });
-    if (found != members.end()) return Stranger{*found, below};
+    base::Trouble trouble;
+    const auto members = vmm::cgroup_members(mount / below.relative_path(), trouble);
+    if (trouble.any()) return unseen(*trouble.any());
+    const auto stranger = find_stranger_among(members, family);
+    if (!stranger) return unexpected(stranger.error());
+    if (*stranger > 0) return Stranger{*stranger, below};
   }
   return std::nullopt;
 }
@@ -115,17 +155,22 @@ std::optional<Stranger> find_stranger(const fs::path& mount, const fs::path& cgr
 Result<void> check_vmm(const policy::ledger::PodRecord& pod, const fs::path& mount,
                        const fs::path& cgroup, const vmm::Roots& roots) {
   const auto own = cgroups_of(roots, *pod.vmm);
-  if (own.empty()) return {};
-  if (std::ranges::none_of(own, [&](const fs::path& one) { return is_inside(one, cgroup); })) {
-    return fail(ErrorCode::kInvalid,
-                "cgroup: the VMM is not in " + cgroup.string() + " but in " + own.front().string());
+  if (!own) return unexpected(own.error());
+  if (own->empty()) return {};
+  if (std::ranges::none_of(*own, [&](const fs::path& one) { return is_inside(one, cgroup); })) {
+    return fail(ErrorCode::kInvalid, "cgroup: the VMM is not in " + cgroup.string() + " but in " +
+                                         own->front().string());
   }
-  const auto stranger = find_stranger(mount, cgroup, own, Family(roots, *pod.vmm));
-  if (!stranger) return {};
+  const auto family = Family::of(roots, *pod.vmm);
+  if (!family) return unexpected(family.error());
+  const auto found = find_stranger(mount, cgroup, *own, *family);
+  if (!found) return unexpected(found.error());
+  if (!*found) return {};
+  const Stranger& stranger = **found;
   return fail(ErrorCode::kInvalid, "cgroup: " + cgroup.string() +
                                        " is not the sandbox's own: process " +
-                                       std::to_string(stranger->pid) + " in " +
-                                       stranger->cgroup.string() + " does not belong to its VM");
+                                       std::to_string(stranger.pid) + " in " +
+                                       stranger.cgroup.string() + " does not belong to its VM");
 }
 
 /// A sandbox's helpers are the processes in its cgroup: another sandbox's vCPUs would be among
@@ -135,11 +180,12 @@ Result<void> check_others(const policy::ledger::PodRecord& pod, const fs::path& 
   for (const auto& [id, other] : ledger.pods()) {
     const bool is_same_vm = other.vmm == pod.vmm;  // which pod's that is, is decided elsewhere
     if (id == pod.id || !other.vmm || is_same_vm) continue;
-    std::vector<fs::path> theirs = cgroups_of(roots, *other.vmm);
-    if (!other.cgroup.empty()) theirs.push_back(absolute(other.cgroup));
+    auto theirs = cgroups_of(roots, *other.vmm);
+    if (!theirs) return unexpected(theirs.error());
+    if (!other.cgroup.empty()) theirs->push_back(absolute(other.cgroup));
     const auto inside =
-        std::ranges::find_if(theirs, [&](const fs::path& one) { return is_inside(one, cgroup); });
-    if (inside == theirs.end()) continue;
+        std::ranges::find_if(*theirs, [&](const fs::path& one) { return is_inside(one, cgroup); });
+    if (inside == theirs->end()) continue;
     return fail(ErrorCode::kConflict, "cgroup: " + cgroup.string() + " holds sandbox \"" + id +
                                           "\", which is in " + inside->string());
   }
@@ -158,10 +204,7 @@ Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
   }
   const fs::path cgroup = absolute(pod.cgroup);
   const auto mount = mount_of(roots, cgroup);
-  if (!mount) {
-    return fail(ErrorCode::kInvalid,
-                "cgroup: " + pod.cgroup + " does not exist below " + roots.cgroup.string());
-  }
+  if (!mount) return unexpected(mount.error());
   if (auto good = check_others(pod, cgroup, ledger, roots); !good) return good;
   return pod.vmm ? check_vmm(pod, *mount, cgroup, roots) : Result<void>{};
 }

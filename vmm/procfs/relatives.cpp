@@ -24,6 +24,8 @@ constexpr std::size_t kMaxMembers = 4096;
 constexpr std::size_t kMaxCgroups = 256;
 constexpr int kMaxAncestors = 8;
 constexpr std::size_t kMaxFamily = 64;
+constexpr std::size_t kMaxGenerations = 16;
+constexpr int kMostWalks = 3;
 
 /// The numbers in a text; other words are skipped.
 std::vector<int> read_numbers(std::string_view text) {
@@ -139,6 +141,24 @@ Role role_of_program(const std::filesystem::path& proc, int pid, std::string_vie
   return find_program(program_name(proc, pid)).value_or(Role::kHelper);
 }
 
+/// Ends at the first that cannot be read, with the reason in `missing`.
+std::vector<policy::ProcessId> walk_up(const std::filesystem::path& proc, int pid,
+                                       std::optional<base::Error>& missing) {
+  const base::ProcFs procfs(proc);
+  std::vector<policy::ProcessId> line;
+  missing.reset();
+  while (pid > kKthreadd && line.size() < kMaxGenerations) {
+    const auto stat = procfs.stat(pid);
+    if (!stat) {
+      missing = stat.error();
+      break;
+    }
+    line.push_back({pid, stat->start_time});
+    pid = stat->ppid;
+  }
+  return line;
+}
+
 /// Subdirectories of a cgroup. cgroupfs counts them as links, so that most need no listing.
 std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cgroup,
                                                  base::Trouble& trouble) {
@@ -234,6 +254,18 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Troub
   sort_unique(members);
   if (members.size() > kMaxMembers) members.resize(kMaxMembers);
   return members;
+}
+
+/// A child whose parent has ended has another one.
+base::Result<std::vector<policy::ProcessId>> ancestry(const std::filesystem::path& proc, int pid) {
+  std::optional<base::Error> missing;
+  std::vector<policy::ProcessId> line;
+  for (int walks = 0; walks < kMostWalks; ++walks) {
+    line = walk_up(proc, pid, missing);
+    if (!missing || line.empty() || !is_gone(*missing)) break;
+  }
+  if (missing && (line.empty() || !is_gone(*missing))) return unexpected(std::move(*missing));
+  return line;
 }
 
 /// A parent ends before its number is another's, and then its child has another parent.

@@ -262,6 +262,33 @@ TEST_CASE("a cgroup that is not the sandbox's own is rejected with the reason") 
   CHECK(put("a", 100, "/pods/a/inner") == "taken");
 }
 
+TEST_CASE("a cgroup of which something cannot be read is not accepted for a sandbox") {
+  for (const std::string unread : {"proc/100/cgroup", "proc/500/task/500/stat", "proc/200/cgroup",
+                                   "cgroup/pods", "cgroup/pods/x/cgroup.procs"}) {
+    LineScene scene;
+    scene.boot_vm(100, 1);
+    scene.boot_vm(200, 1);
+    REQUIRE(scene.add("b", 200));
+    scene.node.process(500, 1, "sleep", "/bin/sleep");
+    scene.node.in_cgroup(100, "pods/a", "0-7");
+    scene.node.in_cgroup(200, "b", "0-7");
+    scene.node.cgroup_procs("pods/a", "100\n");
+    scene.node.cgroup_procs("pods/x", "500\n");
+    policy::ledger::PodSeen pod{.id = "a", .cgroup = "/pods"};
+    pod.vmm = policy::ProcessId{100, 0};
+    const auto put = [&] { return scene.requests().submit({policy::ledger::Source::kApi, pod}); };
+    CAPTURE(unread);
+    const auto restore = scene.node.make_unreadable(unread);
+    const auto done = put();
+    CHECK((!done && done.error().code == base::ErrorCode::kUnavailable));
+    CHECK(scene.line().node().ledger().find("a") == nullptr);
+    restore();
+    CHECK(put().error().code == base::ErrorCode::kInvalid);
+    scene.node.cgroup_procs("pods/x", "");
+    CHECK(put());
+  }
+}
+
 TEST_CASE("what a guest reports decides at once whether its containers are isolated") {
   LineScene scene(8, {});
   scene.boot_vm(100, 3);
