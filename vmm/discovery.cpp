@@ -7,6 +7,7 @@
 
 #include "vmm/backend.hpp"
 #include "vmm/kin.hpp"
+#include "vmm/members.hpp"
 #include "vmm/merge.hpp"
 #include "vmm/procfs/relatives.hpp"
 #include "vmm/procfs/thread_names.hpp"
@@ -22,6 +23,8 @@ using policy::Role;
 struct Observation {
   SeenProcess vmm;
   std::vector<SeenProcess> beside;  ///< by pid
+  Processes members;                ///< of these, those that count by their cgroup
+  std::vector<std::string> foreign;
   std::optional<MonitorFacts> monitor;
 
   bool operator==(const Observation&) const = default;
@@ -121,6 +124,10 @@ bool has_unclaimed_newcomer(const SeenProcess& before, const VmmThreads& answer)
   });
 }
 
+bool is_virtiofsd(const Roots& roots, const SeenProcess& process) {
+  return role_of_process(roots.proc, process, {}) == Role::kVirtiofsd;
+}
+
 }  // namespace
 
 struct Discovery::State {
@@ -130,14 +137,14 @@ struct Discovery::State {
   std::optional<Observation> last = {};
   VmmThreads answer = {};
   Kin kin = {};
+  Processes known = {};     ///< members as last seen
   bool named = false;       ///< `answer` is one
   bool is_refused = false;  ///< a privilege for reading is missing
 
   base::Result<SeenProcess> read_vmm(base::ThreadStats& stats, base::Trouble& trouble) const;
-  std::vector<int> members(base::Trouble& trouble) const;
-  std::vector<SeenProcess> read_beside(base::ThreadStats& stats, base::Trouble& trouble) const;
-  bool was_beside(const SeenProcess& process) const;
-  VmmThreads read_anew(Observation& now, const OpenFds& fds, base::ThreadStats& stats,
+  void read_beside(Observation& now, const NeighbourOf& neighbour_of, base::ThreadStats& stats,
+                   base::Trouble& trouble) const;
+  VmmThreads read_anew(Observation& now, const NeighbourOf& neighbour_of, base::ThreadStats& stats,
                        base::Trouble& trouble);
   const base::Error* blindness(const base::Trouble& trouble) const;
   VmmThreads name_all(const Observation& seen, const OpenFds& fds, base::Trouble& trouble) const;
@@ -156,27 +163,14 @@ base::Result<SeenProcess> Discovery::State::read_vmm(base::ThreadStats& stats,
   return vmm;
 }
 
-/// The root cgroup has every process, so it is no sandbox's own.
-std::vector<int> Discovery::State::members(base::Trouble& trouble) const {
-  if (target.cgroup.empty() || target.cgroup == roots.cgroup) return {};
-  return cgroup_members(target.cgroup, trouble);
-}
-
-bool Discovery::State::was_beside(const SeenProcess& process) const {
-  return last && std::ranges::any_of(last->beside, [&](const SeenProcess& known) {
-           return known.pid == process.pid && known.start_time == process.start_time;
-         });
-}
-
 /// virtiofsd serves one VM, whatever started it. Another back-end may be the node's (SPDK, Open
 /// vSwitch), which places it itself: it counts only inside the sandbox's cgroup.
-std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
-                                                       base::Trouble& trouble) const {
-  std::vector<int> own = members(trouble);
+void Discovery::State::read_beside(Observation& now, const NeighbourOf& neighbour_of,
+                                   base::ThreadStats& stats, base::Trouble& trouble) const {
+  Members members({roots, target, kin, known, neighbour_of, trouble});
   std::set<int> pids = kin.pids();
-  pids.insert(own.begin(), own.end());
-  std::vector<SeenProcess> beside;
-  bool is_listed_again = false;
+  pids.insert(members.pids().begin(), members.pids().end());
+  now.beside.clear();
   for (const int pid : pids) {
     if (pid == target.vmm.pid) continue;
     auto process = read_process(stats, pid);
@@ -185,18 +179,12 @@ std::vector<SeenProcess> Discovery::State::read_beside(base::ThreadStats& stats,
       continue;
     }
     if (!process->unread.empty()) trouble.record_unread(process->why_unread);
-    bool counts = kin.has(*process) || was_beside(*process);
-    // It may have the pid of a member that ended since the members were listed.
-    if (!counts && std::ranges::binary_search(own, pid)) {
-      if (!std::exchange(is_listed_again, true)) own = members(trouble);
-      counts = std::ranges::binary_search(own, pid);
-    }
-    if (!counts && kin.serves(*process)) {
-      counts = role_of_process(roots.proc, *process, {}) == Role::kVirtiofsd;
-    }
-    if (counts) beside.push_back(std::move(*process));
+    const bool counts = kin.has(process->id()) || members.has(*process) ||
+                        (kin.serves(process->id()) && is_virtiofsd(roots, *process));
+    if (counts) now.beside.push_back(std::move(*process));
   }
-  return beside;
+  now.members = members.counted();
+  now.foreign = members.foreign();
 }
 
 /// Why what was read cannot be trusted; null if it can. What was refused from the beginning
@@ -242,21 +230,25 @@ VmmThreads Discovery::State::name_all(const Observation& seen, const OpenFds& fd
       {.roots = roots, .vmm = seen.vmm, .fds = fds, .monitor = monitor, .trouble = trouble});
   for (const SeenProcess& process : seen.beside) {
     Role role = role_of_process(roots.proc, process, seen.vmm.threads);
-    if (role == Role::kHelper && kin.serves(process)) role = Role::kVhost;
+    if (role == Role::kHelper && kin.serves(process.id())) role = Role::kVhost;
     name_beside(result, process, role);
   }
   if (kin.is_incomplete()) result.complete = false;
   result.threads.shrink_to_fit();  // kept as long as the sandbox lives
   std::ranges::sort(result.threads, {}, &policy::ThreadFacts::key);
   result.unknown = describe_unknown(result, seen.vmm.comm);
+  result.foreign = seen.foreign;
   return result;
 }
 
 /// Finds again who belongs to the VMM, and names every thread.
-VmmThreads Discovery::State::read_anew(Observation& now, const OpenFds& fds,
+VmmThreads Discovery::State::read_anew(Observation& now, const NeighbourOf& neighbour_of,
                                        base::ThreadStats& stats, base::Trouble& trouble) {
+  const auto read = read_fds(roots.proc, target.vmm.pid);
+  trouble.record(read);
+  const OpenFds fds = read.value_or(OpenFds{});
   kin.find(roots, target, now.vmm, fds, trouble);
-  now.beside = read_beside(stats, trouble);
+  read_beside(now, neighbour_of, stats, trouble);
   return name_all(now, fds, trouble);
 }
 
@@ -274,20 +266,20 @@ void Discovery::forget() {
   state_->kin.renew();
 }
 
-base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::ThreadStats& stats) {
+base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::ThreadStats& stats,
+                                            const NeighbourOf& neighbour_of) {
   State& state = *state_;
   base::Trouble trouble;
   auto vmm = state.read_vmm(stats, trouble);
   if (!vmm) return unexpected(std::move(vmm.error()));
   Observation now{
-      .vmm = std::move(*vmm), .beside = state.read_beside(stats, trouble), .monitor = {}};
+      .vmm = std::move(*vmm), .beside = {}, .members = {}, .foreign = {}, .monitor = {}};
+  state.read_beside(now, neighbour_of, stats, trouble);
   if (monitor != nullptr) now.monitor = *monitor;
   if (trouble.none() && state.answer.complete && state.last == now) return state.answer;
 
   const Kin before = state.kin;
-  const auto fds = read_fds(state.roots.proc, state.target.vmm.pid);
-  trouble.record(fds);
-  VmmThreads answer = state.read_anew(now, fds.value_or(OpenFds{}), stats, trouble);
+  VmmThreads answer = state.read_anew(now, neighbour_of, stats, trouble);
   if (const base::Error* why = state.blindness(trouble)) {
     state.kin = before;
     if (!state.named) return unexpected(*why);
@@ -297,6 +289,7 @@ base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::T
   state.named = true;
   state.is_refused = trouble.refused().has_value();
   state.answer = std::move(answer);
+  state.known = now.members;
   state.last = std::move(now);
   return state.answer;
 }

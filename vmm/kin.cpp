@@ -14,11 +14,6 @@
 namespace ka::vmm {
 namespace {
 
-bool has_process(const Processes& some, const SeenProcess& process) {
-  const auto found = some.find(process.pid);
-  return found != some.end() && found->second == process.start_time;
-}
-
 Processes by_pid(const std::vector<policy::ProcessId>& processes) {
   Processes map;
   for (const auto& process : processes) map.emplace(process.pid, process.start_time);
@@ -34,6 +29,11 @@ bool has_own_vhost(const SeenProcess& vmm) {
 
 }  // namespace
 
+bool has_process(const Processes& some, const policy::ProcessId& process) {
+  const auto found = some.find(process.pid);
+  return found != some.end() && found->second == process.start_time;
+}
+
 void Kin::find(const Roots& roots, const Target& target, const SeenProcess& vmm, const OpenFds& fds,
                base::Trouble& trouble) {
   find_relatives(roots, target, vmm, trouble);
@@ -47,12 +47,18 @@ void Kin::renew() {
   serving_.renew();
 }
 
-bool Kin::has(const SeenProcess& process) const {
+bool Kin::has(const policy::ProcessId& process) const {
   return std::ranges::any_of(std::array{&relatives_, &vhost_.found, &kvm_threads_.found},
                              [&](const auto* some) { return has_process(*some, process); });
 }
 
-bool Kin::serves(const SeenProcess& process) const { return has_process(serving_.found, process); }
+bool Kin::serves(const policy::ProcessId& process) const {
+  return has_process(serving_.found, process);
+}
+
+bool Kin::is_connected(const policy::ProcessId& process) const {
+  return has_process(connected_, process);
+}
 
 std::set<int> Kin::pids() const {
   std::set<int> pids;
@@ -109,6 +115,7 @@ void Kin::find_serving(const Roots& roots, const SeenProcess& vmm, const OpenFds
     if (start_times.contains(process)) serving.emplace(process, start_times[process]);
   }
   serving_.record(std::move(serving));
+  connected_ = std::move(start_times);
   serving_wanted_ = serving_.found.size() < peers.size() && serving_.due();
 }
 

@@ -17,6 +17,8 @@ namespace ka::vmm {
 /// By pid with their start times: what has such a number later is another process.
 using Processes = std::map<int, std::uint64_t>;
 
+bool has_process(const Processes& some, const policy::ProcessId& process);
+
 /// Processes of one kind. A search walks over the node, so it is done a limited number of times.
 struct Search {
   int most = 1;  ///< times that it is done
@@ -41,8 +43,10 @@ class Kin {
   void renew();
 
   /// By descent or as a kernel thread; not those that only serve.
-  bool has(const SeenProcess& process) const;
-  bool serves(const SeenProcess& process) const;
+  bool has(const policy::ProcessId& process) const;
+  bool serves(const policy::ProcessId& process) const;
+  /// By a unix socket. Those that serve a device are among them.
+  bool is_connected(const policy::ProcessId& process) const;
   /// All of them.
   std::set<int> pids() const;
   /// The VMM is connected to processes that are not seen to serve it yet: search again soon.
@@ -67,7 +71,8 @@ class Kin {
   /// which nothing reports: while the VMM is connected to others they are searched a few times.
   Search serving_{.most = 10};
   bool serving_wanted_ = false;
-  Search kvm_threads_;  ///< searched once there are vCPUs: KVM creates them before
+  Processes connected_;  ///< as of the last of these searches
+  Search kvm_threads_;   ///< searched once there are vCPUs: KVM creates them before
 };
 
 }  // namespace ka::vmm

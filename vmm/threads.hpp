@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -99,6 +100,9 @@ StartingShims starting_shims(const Roots& roots);
 /// of them could be read.
 base::Result<policy::ProcessId> vmm_of_shim(const Roots& roots, const policy::ProcessId& shim);
 
+/// The other sandbox whose VMM a process is; empty: none's.
+using NeighbourOf = std::function<std::string(const policy::ProcessId&)>;
+
 /// The threads of one sandbox, scanned repeatedly. It caches what cannot have changed:
 /// while the same threads have the same names, a scan costs one listing and one stat line a
 /// thread. Not safe for use by several threads.
@@ -116,13 +120,14 @@ class Discovery {
 
   /// Lists and names every thread of the sandbox: those of the VMM, its vhost kernel threads, its
   /// virtiofsd, its shim, and any other process of the sandbox cgroup (vhost-user back-end, else
-  /// helper). `monitor` may be
-  /// null. Threads that exit during the scan are left out. kGone when the VMM is (see
-  /// read_process), also when its pid belongs to another process by now. What cannot be read for
-  /// now is listed as last read (VmmThreads::unread, trouble); any other error: nothing is
-  /// known yet, or the VMM itself cannot be read.
-  /// `stats`: of the current pass.
-  base::Result<VmmThreads> observe(const MonitorFacts* monitor, base::ThreadStats& stats);
+  /// helper). Not those of another sandbox's VMM, nor of one that it has started; where an operator
+  /// named the cgroup, only those that the VMM or its shim has started or that are connected to the
+  /// VMM by a unix socket. `monitor` may be null. Threads that exit during the scan are left out.
+  /// kGone when the VMM is (see read_process), also when its pid belongs to another process by now.
+  /// What cannot be read for now is listed as last read (VmmThreads::unread, trouble); any other
+  /// error: nothing is known yet, or the VMM itself cannot be read. `stats`: of the current pass.
+  base::Result<VmmThreads> observe(const MonitorFacts* monitor, base::ThreadStats& stats,
+                                   const NeighbourOf& neighbour_of);
 
   /// The next scan reads everything anew: for `verify`, and after a device was plugged (a vhost
   /// worker of kernels before 6.4 is no thread of the VMM).

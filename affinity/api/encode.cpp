@@ -181,9 +181,7 @@ json::array codes(const std::vector<policy::plan::Note>& notes) {
 }
 
 json::array strings(const std::vector<std::string>& texts) {
-  json::array array;
-  for (const std::string& text : texts) array.emplace_back(text);
-  return array;
+  return json::array(texts.begin(), texts.end());
 }
 
 void add_vcpus(json::object& sandbox, const line::SandboxView& view) {
@@ -344,6 +342,7 @@ json::object to_json(const line::SandboxView& view) {
   sandbox["warning_codes"] = codes(view.plan.warnings);
   sandbox["conflicts"] = strings(view.conflicts);
   sandbox["unknown_threads"] = strings(view.unknown);
+  sandbox["foreign_processes"] = strings(view.foreign);
   return sandbox;
 }
 

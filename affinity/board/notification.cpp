@@ -64,6 +64,7 @@ constexpr Row kKinds[] = {
     {Kind::kContainerUnlisted, "container-unlisted", Severity::kWarning},
     {Kind::kCpusetWritten, "cpuset-written", Severity::kWarning},
     {Kind::kForeignCpuset, "foreign-cpuset", Severity::kWarning},
+    {Kind::kForeignProcess, "foreign-process", Severity::kWarning},
     {Kind::kOwnersChanged, "owners-changed", Severity::kInfo},
     {Kind::kQuiet, "quiet", Severity::kInfo},
     {Kind::kNotQuiet, "not-quiet", Severity::kWarning},

@@ -60,6 +60,7 @@ enum class NotificationKind {
   kContainerUnlisted,
   kCpusetWritten,
   kForeignCpuset,
+  kForeignProcess,
   kOwnersChanged,
   kQuiet,
   kNotQuiet,

@@ -37,7 +37,9 @@ struct Checker {
   const vmm::Roots& roots;
 
   Result<void> operator()(const policy::ledger::PodSeen& event) const {
-    if (auto good = check_own_cgroup(merged(event), ledger, roots); !good) return good;
+    const bool claims = event.vmm || !event.cgroup.empty();
+    const auto good = claims ? check_own_cgroup(merged(event), ledger, roots) : Result<void>{};
+    if (!good) return good;
     return event.vmm ? check_vmm(event.id, *event.vmm) : Result<void>{};
   }
 

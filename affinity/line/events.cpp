@@ -85,16 +85,31 @@ void Line::save_plain_pods(const Ids& pods) const {
   }
 }
 
+/// Sandboxes that had the VMM of one of these pods for a process of their own.
+Ids Line::holders_of_vmms(const Ids& pods) const {
+  Ids holders;
+  for (const std::string& pod : pods) {
+    const policy::ledger::PodRecord* record = node_.registry.find(pod);
+    if (record == nullptr || !record->vmm) continue;
+    for (const auto& [id, sandbox] : node_.sandboxes) {
+      if (id != pod && sandbox->has_process(record->vmm->pid)) holders.insert(id);
+    }
+  }
+  return holders;
+}
+
 /// The sandboxes concerned, and those whose plan another map of owners changes: what they must
 /// leave, they leave before anyone else is let onto it. The others are planned from what was last
 /// observed of them, and observed and written to only where that makes a difference.
 Affected Line::affected_by(const Changes& changes) const {
+  Ids concerned = holders_of_vmms(changes.pods);
+  concerned.insert(changes.pods.begin(), changes.pods.end());
   Affected affected;
-  for (const std::string& id : changes.pods) {
+  for (const std::string& id : concerned) {
     if (Sandbox* found = node_.sandboxes.find(id)) affected.push_back(found);
   }
   if (!changes.exclusive_map) return affected;
-  const Affected others = changed_by_map(node_, changes.pods, unfinished_);
+  const Affected others = changed_by_map(node_, concerned, unfinished_);
   affected.insert(affected.end(), others.begin(), others.end());
   return affected;
 }

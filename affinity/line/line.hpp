@@ -127,6 +127,7 @@ class Line {
   void hand_over_vm(const policy::ledger::Change& change);
   void record_trespasses(const policy::CpuSet& taken);
   Affected affected_by(const Changes& changes) const;
+  Ids holders_of_vmms(const Ids& pods) const;
   Outcome narrow_by(const Changes& changes, std::chrono::nanoseconds budget);
   Affected pressed_by(const Changes& changes) const;
   void save_plain_pods(const Ids& pods) const;

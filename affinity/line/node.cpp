@@ -71,6 +71,7 @@ std::optional<SandboxView> Node::view(std::string_view id) const {
       sandbox->seen().vcpu_source,
       sandbox->seen().conflicts,
       sandbox->seen().unknown,
+      sandbox->seen().foreign,
       sandbox->cgroup(),
       sandbox->cgroup_cpus(),
       sandbox->keeper().in_charge(),
@@ -181,7 +182,7 @@ bool Node::is_given_back(const policy::ledger::PodRecord& pod) const {
 }
 
 ProbeContext Node::probe(base::ThreadStats& stats) const {
-  return {roots, proc, cgroups, cgroups_unread, calls, stats, topology.online()};
+  return {roots, proc, cgroups, cgroups_unread, calls, stats, topology.online(), ledger()};
 }
 
 bool Node::has_no_vm(const policy::ledger::PodRecord& pod) const {

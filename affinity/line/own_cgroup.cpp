@@ -6,14 +6,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "affinity/host/cgroup_names.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
+#include "vmm/procfs/kvm_fds.hpp"
 #include "vmm/procfs/relatives.hpp"
+#include "vmm/procfs/vhost_user.hpp"
 
 namespace ka::line {
 namespace {
@@ -80,46 +81,65 @@ Result<fs::path> mount_of(const vmm::Roots& roots, const fs::path& cgroup) {
               "cgroup: " + cgroup.string() + " does not exist below " + roots.cgroup.string());
 }
 
-/// The processes that may sit beside a VMM: itself, its shims, and what these have started.
+/// At the other ends of its unix sockets. Empty without the privilege to see that.
+Result<std::vector<int>> peers_of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
+  base::Trouble trouble;
+  const auto fds = vmm::read_fds(roots.proc, vmm.pid);
+  trouble.record(fds);
+  auto peers = vmm::unix_peers(roots.proc, vmm.pid, fds.value_or(vmm::OpenFds{}).sockets, trouble);
+  if (trouble.passing()) return unseen(*trouble.passing());
+  return peers;
+}
+
+bool is_kernel_thread(const fs::path& proc, const std::vector<policy::ProcessId>& line) {
+  constexpr int kKthreadd = 2;
+  return line.size() == 2 && line.back().pid == kKthreadd &&
+         vmm::program_name(proc, line.front().pid).empty();
+}
+
+/// The processes that may sit beside a VMM: itself, its shims, what these have started, and what
+/// serves the VM.
 class Family {
  public:
   static Result<Family> of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
     const auto stat = base::ProcFs(roots.proc).stat(vmm.pid);
+    auto peers = peers_of(roots, vmm);
     if (!stat && !is_gone(stat)) return unseen(stat.error());
+    if (!peers) return unexpected(peers.error());
     base::Trouble trouble;
     const vmm::SeenProcess seen{.pid = vmm.pid, .ppid = stat ? stat->ppid : 0};
     auto members = vmm::shim_ancestors(roots.proc, seen, trouble);
     if (trouble.any()) return unseen(*trouble.any());
     members.push_back(vmm);
-    return Family(roots.proc, std::move(members));
+    return Family(roots.proc, std::move(members), std::move(*peers));
   }
 
-  /// True of one that has ended, too.
+  /// True of one that has ended, and of a kernel thread.
   Result<bool> has(int pid) const {
     const auto line = vmm::ancestry(proc_, pid);
     if (is_gone(line)) return true;
     if (!line) return unseen(line.error());
+    if (std::ranges::binary_search(peers_, pid) || is_kernel_thread(proc_, *line)) return true;
     return std::ranges::any_of(*line, [&](const policy::ProcessId& one) {
       return std::ranges::find(members_, one) != members_.end();
     });
   }
 
  private:
-  Family(fs::path proc, std::vector<policy::ProcessId> members)
-      : proc_(std::move(proc)), members_(std::move(members)) {}
+  Family(fs::path proc, std::vector<policy::ProcessId> members, std::vector<int> peers)
+      : proc_(std::move(proc)), members_(std::move(members)), peers_(std::move(peers)) {}
 
   fs::path proc_;
   std::vector<policy::ProcessId> members_;
+  std::vector<int> peers_;
 };
 
-struct Stranger {
-  int pid = 0;
-  fs::path cgroup;
-};
-
-/// 0: all of them belong to the family, or have ended.
-Result<int> find_stranger_among(const std::vector<int>& pids, const Family& family) {
-  for (const int pid : pids) {
+/// Of the processes in a cgroup, one that is none of the family; 0: there is none.
+Result<int> find_stranger(const fs::path& directory, const Family& family) {
+  base::Trouble trouble;
+  const auto members = vmm::cgroup_members(directory, trouble);
+  if (trouble.any()) return unseen(*trouble.any());
+  for (const int pid : members) {
     const auto is_own = family.has(pid);
     if (!is_own) return unexpected(is_own.error());
     if (!*is_own) return pid;
@@ -127,50 +147,42 @@ Result<int> find_stranger_among(const std::vector<int>& pids, const Family& fami
   return 0;
 }
 
-/// In cgroups below `cgroup` where the VMM is not.
-Result<std::optional<Stranger>> find_stranger(const fs::path& mount, const fs::path& cgroup,
-                                              const std::vector<fs::path>& own,
-                                              const Family& family) {
-  const auto names = base::list_subdirectories(mount / cgroup.relative_path());
-  if (!names && !is_gone(names)) return unseen(names.error());
-  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
-    const fs::path below = cgroup / name;
-    const bool has_vmm =
-        std::ranges::any_of(own, [&](const fs::path& one) { return is_inside(one, below); });
-    if (has_vmm) {
-      auto found = find_stranger(mount, below, own, family);
-      if (!found || *found) return found;
-      continue;
-    }
-    base::Trouble trouble;
-    const auto members = vmm::cgroup_members(mount / below.relative_path(), trouble);
-    if (trouble.any()) return unseen(*trouble.any());
-    const auto stranger = find_stranger_among(members, family);
-    if (!stranger) return unexpected(stranger.error());
-    if (*stranger > 0) return Stranger{*stranger, below};
-  }
-  return std::nullopt;
-}
-
-Result<void> check_vmm(const policy::ledger::PodRecord& pod, const fs::path& mount,
-                       const fs::path& cgroup, const vmm::Roots& roots) {
-  const auto own = cgroups_of(roots, *pod.vmm);
-  if (!own) return unexpected(own.error());
-  if (own->empty()) return {};
-  if (std::ranges::none_of(*own, [&](const fs::path& one) { return is_inside(one, cgroup); })) {
-    return fail(ErrorCode::kInvalid, "cgroup: the VMM is not in " + cgroup.string() + " but in " +
-                                         own->front().string());
-  }
+Result<void> check_members(const policy::ledger::PodRecord& pod, const fs::path& mount,
+                           const fs::path& cgroup, const vmm::Roots& roots) {
   const auto family = Family::of(roots, *pod.vmm);
   if (!family) return unexpected(family.error());
-  const auto found = find_stranger(mount, cgroup, *own, *family);
-  if (!found) return unexpected(found.error());
-  if (!*found) return {};
-  const Stranger& stranger = **found;
-  return fail(ErrorCode::kInvalid, "cgroup: " + cgroup.string() +
-                                       " is not the sandbox's own: process " +
-                                       std::to_string(stranger.pid) + " in " +
-                                       stranger.cgroup.string() + " does not belong to its VM");
+  const auto stranger = find_stranger(mount / cgroup.relative_path(), *family);
+  if (!stranger) return unexpected(stranger.error());
+  if (*stranger == 0) return {};
+  const auto place = cgroup_of(roots, *stranger);
+  return fail(ErrorCode::kInvalid,
+              "cgroup: " + cgroup.string() + " is not the sandbox's own: process " +
+                  std::to_string(*stranger) + (place ? " in " + place->string() : std::string()) +
+                  " was not started by its VMM or its shim");
+}
+
+/// The VMM's cgroups lie within the one that is named for it.
+Result<void> check_inside(const std::vector<fs::path>& own, const fs::path& cgroup) {
+  const auto is_in = [&](const fs::path& one) { return is_inside(one, cgroup); };
+  if (own.empty() || std::ranges::any_of(own, is_in)) return {};
+  return fail(ErrorCode::kInvalid,
+              "cgroup: the VMM is not in " + cgroup.string() + " but in " + own.front().string());
+}
+
+/// A VMM in a cgroup that was named for another sandbox would be one of its helpers.
+Result<void> check_claimed(const policy::ledger::PodRecord& pod, const std::vector<fs::path>& own,
+                           const policy::ledger::Ledger& ledger) {
+  for (const auto& [id, other] : ledger.pods()) {
+    if (id == pod.id || other.cgroup.empty()) continue;
+    const fs::path claimed = absolute(other.cgroup);
+    const auto inside =
+        std::ranges::find_if(own, [&](const fs::path& one) { return is_inside(one, claimed); });
+    if (inside == own.end()) continue;
+    return fail(ErrorCode::kConflict, "cgroup: " + inside->string() +
+                                          ", where the VMM is, lies in " + claimed.string() +
+                                          ", the cgroup of sandbox \"" + id + '"');
+  }
+  return {};
 }
 
 /// A sandbox's helpers are the processes in its cgroup: another sandbox's vCPUs would be among
@@ -192,11 +204,20 @@ Result<void> check_others(const policy::ledger::PodRecord& pod, const fs::path& 
   return {};
 }
 
+bool has_claims(const policy::ledger::PodRecord& pod, const policy::ledger::Ledger& ledger) {
+  return std::ranges::any_of(ledger.pods(), [&](const auto& entry) {
+    return entry.first != pod.id && !entry.second.cgroup.empty();
+  });
+}
+
 }  // namespace
 
 Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
                               const policy::ledger::Ledger& ledger, const vmm::Roots& roots) {
-  if (pod.cgroup.empty()) return {};
+  if (pod.cgroup.empty() && !has_claims(pod, ledger)) return {};
+  const auto own = pod.vmm ? cgroups_of(roots, *pod.vmm) : std::vector<fs::path>{};
+  if (!own) return unexpected(own.error());
+  if (pod.cgroup.empty()) return check_claimed(pod, *own, ledger);
   const auto inside = fs::path(pod.cgroup).relative_path().lexically_normal();
   if (inside.empty() || inside == "." || *inside.begin() == "..") {
     return fail(ErrorCode::kInvalid,
@@ -206,7 +227,9 @@ Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
   const auto mount = mount_of(roots, cgroup);
   if (!mount) return unexpected(mount.error());
   if (auto good = check_others(pod, cgroup, ledger, roots); !good) return good;
-  return pod.vmm ? check_vmm(pod, *mount, cgroup, roots) : Result<void>{};
+  if (auto good = check_claimed(pod, *own, ledger); !good) return good;
+  if (auto good = check_inside(*own, cgroup); !good) return good;
+  return own->empty() ? Result<void>{} : check_members(pod, *mount, cgroup, roots);
 }
 
 }  // namespace ka::line

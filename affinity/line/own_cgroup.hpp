@@ -11,10 +11,11 @@
 
 namespace ka::line {
 
-/// `pod` has the requested id, cgroup and VMM (if any) of the sandbox. kInvalid: there
-/// is no such cgroup, it holds the whole machine, the VMM is not in it, or cgroups below it hold
-/// processes that neither the VMM nor its shim has started. kConflict: it holds the cgroup of
-/// another sandbox. kUnavailable: what decides that cannot be read now.
+/// `pod` has the requested id, cgroup and VMM (if any) of the sandbox. kInvalid: there is no such
+/// cgroup, it holds the whole machine, the VMM is not in it, or it holds processes that neither the
+/// VMM nor its shim has started and that are not connected to the VMM. kConflict: it holds the
+/// cgroup of another sandbox, or the VMM is in a cgroup that was named for another sandbox.
+/// kUnavailable: what decides that cannot be read now.
 base::Result<void> check_own_cgroup(const policy::ledger::PodRecord& pod,
                                     const policy::ledger::Ledger& ledger, const vmm::Roots& roots);
 

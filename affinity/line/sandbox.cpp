@@ -79,7 +79,8 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
   if (!of_vmm) return unexpected(of_vmm.error());
   const std::string own = own_cgroup(pod, context.cgroups, *of_vmm);
   masks_.set_narrowed_by_proxy(pod.original_cpus);
-  auto found = discover(context, {pod.vmm.value_or(policy::ProcessId{}), own, pod.proxy});
+  auto found = discover(
+      context, {pod.vmm.value_or(policy::ProcessId{}), own, pod.proxy, !pod.cgroup.empty()});
   if (!found) return found;
   keeper_.observe(context.cgroups, of_vmm->cpuset_directory, mode,
                   mode == CgroupMode::kObey ? std::string()
@@ -95,8 +96,14 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
 
 base::Result<void> Sandbox::discover(const ProbeContext& context, const vmm::Target& target) {
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(context.roots, target);
-  auto seen = discovery_->observe(monitor_ ? &*monitor_ : nullptr, context.stats);
-  if (seen && forget_ended(*seen)) seen = discovery_->observe(&*monitor_, context.stats);
+  const auto vm_of = [&](const policy::ProcessId& process) {
+    const auto found = std::ranges::find_if(context.ledger.pods(), [&](const auto& entry) {
+      return entry.first != id_ && entry.second.vmm == process;
+    });
+    return found == context.ledger.pods().end() ? std::string() : found->first;
+  };
+  auto seen = discovery_->observe(monitor_ ? &*monitor_ : nullptr, context.stats, vm_of);
+  if (seen && forget_ended(*seen)) seen = discovery_->observe(&*monitor_, context.stats, vm_of);
   if (!seen) return unexpected(std::move(seen.error()));
   seen_ = std::move(*seen);
   trouble_ = seen_.trouble;

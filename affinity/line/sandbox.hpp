@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct ProbeContext {
   host::AffinityCalls& calls;
   base::ThreadStats& stats;      ///< of the pass
   const policy::CpuSet& online;  ///< of the machine, as last seen
+  const policy::ledger::Ledger& ledger;
 };
 
 class Sandbox {
@@ -59,6 +61,11 @@ class Sandbox {
   /// Much cheaper than observe(): true when no thread came or went and everything still reads as it
   /// was left. `node_has_vfio`: host::has_vfio().
   bool is_unchanged(const ProbeContext& context, bool node_has_vfio, CgroupKeeper::Time now) const;
+  /// Whether it is one of those whose threads are placed, as last observed.
+  bool has_process(int pid) const { return task_counts_.contains(pid); }
+  /// Processes in its cgroup that are not its own, as sentences: each once, and a limited number
+  /// until there are none.
+  std::vector<std::string> new_foreign();
   /// Whether a thread may run on one of these CPUs, as last observed.
   bool uses(const policy::CpuSet& cpus) const;
   /// Living threads whose mask is another one than it was left with, and not what they should have.
@@ -162,6 +169,7 @@ class Sandbox {
   InterruptKeeper interrupts_;
   ClassKeeper classes_;
   IsolationRecord isolation_;
+  std::set<std::string> reported_foreign_;
   bool released_ = false, left_alone_ = false;
 };
 

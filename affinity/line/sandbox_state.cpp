@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a restart must know of a sandbox.
+// What a restart must know of a sandbox, and what was reported of it.
 #include "affinity/line/sandbox.hpp"
 
 namespace ka::line {
@@ -25,6 +25,18 @@ void Sandbox::restore(const state::Saved& saved) {
   interrupts_.restore(saved.interrupts);
   classes_.restore(saved.classes);
   if (saved.cgroup) keeper_.restore(*saved.cgroup);
+}
+
+/// Processes that come and go there are no reason to fill the log.
+std::vector<std::string> Sandbox::new_foreign() {
+  constexpr std::size_t kMostReported = 16;
+  if (seen_.foreign.empty()) reported_foreign_.clear();
+  std::vector<std::string> fresh;
+  for (const std::string& one : seen_.foreign) {
+    if (reported_foreign_.size() == kMostReported) break;
+    if (reported_foreign_.insert(one).second) fresh.push_back(one);
+  }
+  return fresh;
 }
 
 }  // namespace ka::line

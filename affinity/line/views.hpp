@@ -151,6 +151,7 @@ struct SandboxView {
   std::string vcpu_source;                      ///< which backend named the vCPUs
   const std::vector<std::string>& conflicts;    ///< where backends contradicted each other
   const std::vector<std::string>& unknown;      ///< threads with a role by elimination only
+  const std::vector<std::string>& foreign;      ///< processes in its cgroup that are not its own
   std::string cgroup;                           ///< directory of its cpuset cgroup; may be empty
   std::optional<policy::CpuSet> cgroup_cpus;    ///< what that cgroup allows
   bool cgroup_managed = false;                  ///< cgroup = "manage", and nothing is in its way

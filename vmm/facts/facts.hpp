@@ -31,6 +31,9 @@ struct Target {
   std::string cgroup;
   /// Our proxy before the sandbox's shim, which is not above the VMM; absent: none is known.
   std::optional<policy::ProcessId> proxy;
+  /// An operator named the cgroup: what nothing shows to belong to the VM is not the sandbox's.
+  /// (A runtime makes a cgroup for the sandbox, and starts helpers that leave their parents.)
+  bool is_cgroup_named = false;
 
   bool operator==(const Target&) const = default;
 };
@@ -83,6 +86,8 @@ struct VmmThreads {
   /// Threads and helpers with names that nothing known gives, as sentences, each name once. They
   /// have a role by elimination only.
   std::vector<std::string> unknown;
+  /// Processes in the cgroup that are not the sandbox's, as sentences.
+  std::vector<std::string> foreign;
   /// False while there are vCPUs whose thread is not identified yet, because it has not run or
   /// does not sleep at this moment: probe again soon.
   bool complete = true;

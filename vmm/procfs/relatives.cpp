@@ -19,6 +19,7 @@ namespace {
 
 using policy::Role;
 
+constexpr int kInit = 1;
 constexpr int kKthreadd = 2;
 constexpr std::size_t kMaxMembers = 4096;
 constexpr std::size_t kMaxCgroups = 256;
@@ -147,7 +148,7 @@ std::vector<policy::ProcessId> walk_up(const std::filesystem::path& proc, int pi
   const base::ProcFs procfs(proc);
   std::vector<policy::ProcessId> line;
   missing.reset();
-  while (pid > kKthreadd && line.size() < kMaxGenerations) {
+  while (pid > kInit && line.size() < kMaxGenerations) {
     const auto stat = procfs.stat(pid);
     if (!stat) {
       missing = stat.error();

@@ -43,9 +43,9 @@ std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trou
 /// 256 cgroups. A number may be another process's by now: who reads more of it lists again after.
 std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble);
 
-/// A process and those above it, the nearest first, without the first process of the machine and
-/// that of the kernel's threads. 16 at most. Shorter where a parent ends again and again while it
-/// is read. kGone: the process itself has ended.
+/// A process and those above it, the nearest first, without the first process of the machine. 16 at
+/// most. Shorter where a parent ends again and again while it is read. kGone: the process itself
+/// has ended.
 base::Result<std::vector<policy::ProcessId>> ancestry(const std::filesystem::path& proc, int pid);
 
 /// The shims among the ancestors of the VMM: Kata's, and our proxy above it.

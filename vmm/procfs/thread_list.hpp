@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "base/thread_stats.hpp"
+#include "policy/facts/process_id.hpp"
 #include "policy/facts/sandbox.hpp"
 
 namespace ka::vmm {
@@ -29,6 +30,8 @@ struct SeenProcess {
   std::vector<SeenThread> threads;  ///< by tid, without zombies: those cannot run any more
   std::vector<int> unread;          ///< threads that are there and whose line cannot be read
   base::Error why_unread;           ///< the first of these
+
+  policy::ProcessId id() const { return {pid, start_time}; }
 
   bool operator==(const SeenProcess&) const = default;
 };

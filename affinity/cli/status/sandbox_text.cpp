@@ -334,6 +334,7 @@ std::string describe_sandbox(const json::value& sandbox) {
   text += device_lines(sandbox);
   text += list_notes(array_of(sandbox, "warnings"), "!");
   text += list_notes(array_of(sandbox, "conflicts"), "?");
+  text += list_notes(array_of(sandbox, "foreign_processes"), "!");
   return text + list_notes(array_of(sandbox, "unknown_threads"), "?");
 }
 
