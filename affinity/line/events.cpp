@@ -85,12 +85,15 @@ void Line::save_plain_pods(const Ids& pods) const {
   }
 }
 
-/// Sandboxes that had the VMM of one of these pods for a process of their own.
+/// Sandboxes that had the VMM of one of these pods for a process of their own: not after that one
+/// has a plan.
 Ids Line::holders_of_vmms(const Ids& pods) const {
   Ids holders;
   for (const std::string& pod : pods) {
     const policy::ledger::PodRecord* record = node_.registry.find(pod);
     if (record == nullptr || !record->vmm) continue;
+    const Sandbox* planned = node_.sandboxes.find(pod);
+    if (planned != nullptr && planned->has_process(record->vmm->pid)) continue;
     for (const auto& [id, sandbox] : node_.sandboxes) {
       if (id != pod && sandbox->has_process(record->vmm->pid)) holders.insert(id);
     }
