@@ -381,7 +381,7 @@ json::array sources_to_json(const board::Board& board) {
   json::array sources;
   for (const auto& [source, view] : board.sources()) {
     const auto name = policy::ledger::source_name(source);
-    sources.push_back({{"source", name}, {"up", view.is_whole()}, {"text", view.text}});
+    sources.push_back({{"source", name}, {"up", view.up}, {"text", view.text}});
   }
   return sources;
 }

@@ -153,8 +153,7 @@ void add_node_facts(Facts& facts, const line::Node& node, const line::SandboxVie
 
 void add_source_facts(Facts& facts, const board::Board& board) {
   for (const auto& [source, view] : board.sources()) {
-    facts.add((view.is_whole() ? "up: " : "down: ") + view.text,
-              policy::ledger::source_name(source));
+    facts.add((view.up ? "up: " : "down: ") + view.text, policy::ledger::source_name(source));
   }
 }
 

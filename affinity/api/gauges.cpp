@@ -125,7 +125,7 @@ Totals sum_up(const line::Node& node) {
 std::map<std::string_view, double> sources_up(const board::Board& board) {
   std::map<std::string_view, double> up;
   for (const auto& [source, view] : board.sources()) {
-    up[policy::ledger::source_name(source)] = view.is_whole() ? 1 : 0;
+    up[policy::ledger::source_name(source)] = view.up ? 1 : 0;
   }
   return up;
 }

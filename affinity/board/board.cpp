@@ -31,10 +31,9 @@ void Board::set_source(policy::ledger::Source source, SourceView view) {
   SourceView& known = sources_[source];
   if (known == view) return;
   known = std::move(view);
-  const bool is_well = known.is_whole();
-  notify(is_well ? Kind::kSourceUp : Kind::kSourceDown, {},
+  notify(known.up ? Kind::kSourceUp : Kind::kSourceDown, {},
          std::string(policy::ledger::source_name(source)) + ": " + known.text,
-         is_well ? "" : known.text);
+         known.up ? "" : known.text);
 }
 
 void Board::add_sandbox(const std::string& id) { sandboxes_.try_emplace(id); }

@@ -24,13 +24,8 @@ struct SourceView {
   std::string text;  ///< what it is and what it reports, or why it is down
   /// It is down because this node does not have it: nothing is missed.
   bool absent = false;
-  /// It is up and reports what cannot be examined now: `text` names it.
-  bool partial = false;
 
   bool operator==(const SourceView&) const = default;
-
-  /// All that it reports is known.
-  bool is_whole() const { return up && !partial; }
 };
 
 /// The status of a sandbox's guest: the last request to its agent, and its last report.

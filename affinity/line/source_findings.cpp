@@ -9,11 +9,9 @@ namespace {
 using policy::ledger::Source;
 
 bool is_missed(Source source, const board::SourceView& view, const policy::ledger::Ledger& ledger) {
-  if (view.is_whole() || view.absent) return false;
+  if (view.up || view.absent) return false;
   return source != Source::kPodResources || ledger.lacks_claims();
 }
-
-constexpr const char* kIsDown = " is down, owners of CPUs may have changed: ";
 
 Finding source_down(Source source, const board::SourceView& view) {
   const std::string name(policy::ledger::source_name(source));
@@ -23,7 +21,7 @@ Finding source_down(Source source, const board::SourceView& view) {
           .subject = name,
           .wanted = {},
           .actual = {},
-          .text = "source " + name + (view.up ? " is not read whole: " : kIsDown) + view.text,
+          .text = "source " + name + " is down, owners of CPUs may have changed: " + view.text,
           .reason = "source-down",
           .remedy = {}};
 }

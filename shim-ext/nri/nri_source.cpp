@@ -59,11 +59,8 @@ Events find_gone(const ledger::Ledger& ledger, const Events& all) {
 }  // namespace
 
 NriSource::NriSource(std::filesystem::path socket, Probe probe, const Dependencies& dependencies)
-    : socket_(std::move(socket)),
-      probe_(std::move(probe)),
-      with_(dependencies),
-      connection_{false, "not connected yet"} {
-  report_status();
+    : socket_(std::move(socket)), probe_(std::move(probe)), with_(dependencies) {
+  with_.node.set_status(ledger::Source::kNri, {false, "not connected yet"});
 }
 
 void NriSource::start() {
@@ -73,23 +70,7 @@ void NriSource::start() {
 
 void NriSource::refresh() {
   if (plugin_) plugin_->poll();
-  report_unread();
   if (with_.allocator != nullptr) with_.allocator->apply();
-}
-
-/// A pod whose process cannot be examined may have a VM.
-void NriSource::report_unread() {
-  const std::string unread = plugin_ ? plugin_->unread() : "";
-  if (unread == unread_) return;
-  unread_ = unread;
-  report_status();
-}
-
-void NriSource::report_status() {
-  source::Status status = connection_;
-  status.partial = status.up && !unread_.empty();
-  if (status.partial) status.text += ": cannot examine the process of " + unread_;
-  with_.node.set_status(ledger::Source::kNri, std::move(status));
 }
 
 /// kubelet wrote its state before it asked the runtime for anything.
@@ -97,7 +78,6 @@ void NriSource::before(const Events& events) {
   const auto deadline = Deadline::in(with_.clock, kBudget);
   with_.peers.catch_up(deadline);
   with_.node.narrow(completed(events), deadline);
-  report_unread();
 }
 
 /// As who gives containers their CPUs has it.
@@ -178,7 +158,6 @@ void NriSource::after(const Events& events, const std::string& sandbox) {
   if (with_.allocator != nullptr) with_.allocator->forget(events);
   with_.node.narrow(completed(events), Deadline::none());
   with_.node.finish(sandbox);
-  report_unread();
 }
 
 /// Events of a whole node, and the runtime does not wait: the line runs once.
@@ -190,7 +169,6 @@ void NriSource::synchronized(const Events& events) {
   with_.node.handle(all);
   with_.node.synced(ledger::Source::kNri);
   with_.node.finish({});
-  report_unread();
   with_.containers.forget_gone();
   with_.peers.notify(source::Notice::kRuntimeReported);
 }
@@ -208,8 +186,7 @@ void NriSource::answered(std::string_view method, std::chrono::nanoseconds elaps
 void NriSource::connected(const std::string& runtime, bool accepts_updates) {
   if (with_.allocator != nullptr) with_.allocator->set_updater(accepts_updates ? this : nullptr);
   was_connected_ = true;
-  connection_ = {true, runtime};
-  report_status();
+  with_.node.set_status(ledger::Source::kNri, {true, runtime});
   with_.peers.notify(source::Notice::kRuntimeConnected);
 }
 
@@ -220,8 +197,7 @@ void NriSource::update(const Updates& updates, std::function<void()> done) {
 void NriSource::disconnected(const std::string& reason) {
   if (with_.allocator != nullptr) with_.allocator->set_updater(nullptr);
   const bool absent = !was_connected_ && watch::stamp_of(socket_) == watch::Stamp{};
-  connection_ = {false, reason + "; retrying", absent};
-  report_status();
+  with_.node.set_status(ledger::Source::kNri, {false, reason + "; retrying", absent});
   with_.peers.notify(source::Notice::kRuntimeDisconnected);
 }
 

@@ -82,17 +82,13 @@ class NriSource final : public source::Source, public Listener, private Updater 
  private:
   void update(const Updates& updates, std::function<void()> done) override;
   std::vector<policy::ledger::Event> completed(std::vector<policy::ledger::Event> events) const;
-  void report_unread();
-  void report_status();
   void refuse(const std::vector<policy::ledger::Event>& events);
 
   std::filesystem::path socket_;
   Probe probe_;
   Dependencies with_;
   std::optional<Plugin> plugin_;  ///< since start()
-  source::Status connection_;
-  std::string unread_;          ///< of the status reported last
-  bool was_connected_ = false;  ///< a runtime that had no NRI would have no socket
+  bool was_connected_ = false;    ///< a runtime that had no NRI would have no socket
 };
 
 }  // namespace ka::nri

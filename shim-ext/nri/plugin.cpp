@@ -42,8 +42,6 @@ void Plugin::poll() {
   if (!events.empty()) listener_.after(events, {});
 }
 
-std::string Plugin::unread() const { return translator_.unread(); }
-
 void Plugin::connect() {
   auto connected = base::connect_unix(path_, SOCK_NONBLOCK);
   if (!connected) return end(connected.error().message);

@@ -36,8 +36,6 @@ class Plugin {
 
   /// Checks for pods that ended or became VMs without an event, and reports them.
   void poll();
-  /// See Translator::unread().
-  std::string unread() const;
 
   /// Asks the runtime to change containers; only where it accepts updates. Nothing without a
   /// connection.

@@ -155,22 +155,9 @@ Translator::Translator(Probe probe, const log::Log& log) : probe_(std::move(prob
 
 /// Looks once at a process, or `afresh`; while that cannot be done, it is tried again. True when
 /// the answer is new.
-bool Translator::probe(const std::string& id, Pod& known, int pid, bool afresh) {
+bool Translator::probe(Pod& known, int pid, bool afresh) const {
   if (pid <= 0 || known.process.is_vmm || (known.pid == pid && !afresh)) return false;
-  return examine(id, known, pid);
-}
-
-/// "Cannot see" is not "no VM".
-bool Translator::examine(const std::string& id, Pod& known, int pid) {
   const auto process = probe_(pid, known.origin);
-  const bool is_unread = !process && !is_gone(process);
-  known.unread_pid = is_unread ? pid : 0;
-  known.unread = is_unread ? process.error().message : "";
-  if (is_unread) {
-    unread_.insert(id);
-  } else {
-    unread_.erase(id);
-  }
   if (!process) return false;
   const bool is_new = std::exchange(known.pid, pid) != pid || process->is_vmm;
   known.process = *process;
@@ -192,7 +179,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   known.origin = origin_of(pod);
   known.name = name_of(pod);
   known.cgroup = cgroup_of(pod);
-  const bool probed = probe(pod.id(), known, pid, afresh);
+  const bool probed = probe(known, pid, afresh);
   std::string uid = base::printable(pod.uid());
   if (!added && !probed && known.uid == uid) return std::nullopt;
   known.uid = std::move(uid);
@@ -318,8 +305,8 @@ std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& 
 std::vector<policy::ledger::Event> Translator::poll() {
   std::vector<policy::ledger::Event> events;
   for (auto& [id, known] : pods_) {
-    if (auto news = known.unread.empty() ? poll(id, known) : poll_unread(id, known))
-      events.push_back({policy::ledger::Source::kNri, *news});
+    if (known.process.is_vmm || !known.is_pods_own || known.pid == 0) continue;
+    if (auto news = poll(id, known)) events.push_back({policy::ledger::Source::kNri, *news});
   }
   for (const policy::ledger::Event& event : events) {
     if (const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body)) forget(gone->id);
@@ -327,44 +314,20 @@ std::vector<policy::ledger::Event> Translator::poll() {
   return events;
 }
 
-std::optional<policy::ledger::EventBody> Translator::poll_unread(const std::string& id,
-                                                                 Pod& known) {
-  examine(id, known, known.unread_pid);
-  return vmm_seen(id, known);
-}
-
-std::string Translator::unread() const {
-  if (unread_.empty()) return {};
-  const std::string& id = *unread_.begin();
-  return "pod " + id + ": " + pods_.at(id).unread;
-}
-
-std::optional<policy::ledger::EventBody> Translator::poll(const std::string& id, Pod& known) {
-  if (known.process.is_vmm || !known.is_pods_own || known.pid == 0) return std::nullopt;
+std::optional<policy::ledger::EventBody> Translator::poll(const std::string& id, Pod& known) const {
   const auto process = probe_(known.pid, known.origin);
   if (!process && !is_gone(process)) return std::nullopt;
   if (!process || process->id != known.process.id) return policy::ledger::PodGone{id};
-  if (process->is_vmm) known.process = *process;
-  return vmm_seen(id, known);
-}
-
-std::optional<policy::ledger::EventBody> Translator::vmm_seen(const std::string& id,
-                                                              const Pod& known) {
-  if (!known.process.is_vmm) return std::nullopt;
+  if (!process->is_vmm) return std::nullopt;
+  known.process = *process;
   policy::ledger::PodSeen seen;
   seen.id = id;
   seen.vmm = known.process.id;
   return seen;
 }
 
-void Translator::forget(const std::string& pod) {
-  pods_.erase(pod);
-  unread_.erase(pod);
-}
+void Translator::forget(const std::string& pod) { pods_.erase(pod); }
 
-void Translator::forget_all() {
-  pods_.clear();
-  unread_.clear();
-}
+void Translator::forget_all() { pods_.clear(); }
 
 }  // namespace ka::nri

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,10 +77,7 @@ class Translator {
   /// Probes the processes of pods that are no VM sandboxes: one that ended without an event
   /// ends its pod (a runtime does not report the end of pods that are older than its last
   /// restart), one that has become a VMM makes it a sandbox. Returns these changes as events.
-  /// A process that could not be examined is probed again.
   std::vector<policy::ledger::Event> poll();
-  /// Of the pods whose process could not be examined: one, and why. Empty: there is none.
-  std::string unread() const;
 
   void forget(const std::string& pod);
   void forget_all();
@@ -90,9 +86,6 @@ class Translator {
   struct Pod {
     int pid = 0;  ///< as the runtime named it
     Process process;
-    /// What could not be examined since, and why; empty: nothing.
-    int unread_pid = 0;
-    std::string unread;
     bool is_pods_own = false;  ///< not that of one of its containers
     Origin origin = Origin::kContainer;
     std::string uid;
@@ -100,12 +93,9 @@ class Translator {
     std::string cgroup;  ///< that its containers' lie in
   };
 
-  bool probe(const std::string& id, Pod& known, int pid, bool afresh);
-  bool examine(const std::string& id, Pod& known, int pid);
+  bool probe(Pod& known, int pid, bool afresh) const;
   bool is_outside_vm(const std::string& pod) const;
-  std::optional<policy::ledger::EventBody> poll(const std::string& id, Pod& known);
-  std::optional<policy::ledger::EventBody> poll_unread(const std::string& id, Pod& known);
-  static std::optional<policy::ledger::EventBody> vmm_seen(const std::string& id, const Pod& known);
+  std::optional<policy::ledger::EventBody> poll(const std::string& id, Pod& known) const;
   policy::ledger::ContainerSeen seen(const proto::nri::Container& container,
                                      policy::ledger::ContainerSpec spec) const;
   policy::ledger::ContainerSpec whole(const proto::nri::Container& container) const;
@@ -115,7 +105,6 @@ class Translator {
   Probe probe_;
   const log::Log& log_;
   std::map<std::string, Pod> pods_;
-  std::set<std::string> unread_;  ///< pods whose process could not be examined
 };
 
 }  // namespace ka::nri

@@ -24,8 +24,6 @@ struct Status {
   std::string text;  ///< what it is connected to and reports, or why it is not
   /// This node does not have it: its file or its socket is not there.
   bool absent = false;
-  /// It is up and reports what cannot be examined now: `text` names it.
-  bool partial = false;
 
   bool operator==(const Status&) const = default;
 };

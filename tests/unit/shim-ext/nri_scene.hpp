@@ -51,19 +51,6 @@ inline wire::Container nri_container(const std::string& pod, const std::string& 
   return container;
 }
 
-inline wire::ContainerRequest about(const wire::PodSandbox& pod, const wire::Container& container) {
-  wire::ContainerRequest request;
-  *request.mutable_pod() = pod;
-  *request.mutable_container() = container;
-  return request;
-}
-
-inline wire::PodRequest about(const wire::PodSandbox& pod) {
-  wire::PodRequest request;
-  *request.mutable_pod() = pod;
-  return request;
-}
-
 /// One accepted connection, from the runtime's side.
 class NriPeer {
  public:
@@ -228,9 +215,6 @@ class NriScene {
           ++vmm_questions;
           answer_to.push_back(origin);
           if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
-          if (hidden_pids.contains(pid)) {
-            return base::fail(base::ErrorCode::kUnavailable, "it cannot be read");
-          }
           return nri::Process{vmm_pids.contains(pid), {pid, reused_pids.contains(pid) ? 2U : 1U}};
         },
         diary, log_, clock_);
@@ -294,7 +278,7 @@ class NriScene {
 
   NriDiary diary;
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
-  std::set<int> vmm_pids, ended_pids, reused_pids, hidden_pids;
+  std::set<int> vmm_pids, ended_pids, reused_pids;
   int vmm_questions = 0;
   std::vector<nri::Origin> answer_to;
   std::string log_lines;
