@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process.hpp"
 
+#include <unistd.h>
+
 #include <array>
 #include <charconv>
 
@@ -53,6 +55,14 @@ Result<ThreadStat> parse_thread_stat(std::string_view text) {
   for (int i = 0; i < kFieldsBetweenFlagsAndStart; ++i) next_field(rest);
   if (!read_field(next_field(rest), stat.start_time)) return malformed;
   return stat;
+}
+
+std::chrono::nanoseconds started_at(std::uint64_t start_time) {
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
+  const auto start = static_cast<std::int64_t>(start_time);
+  return std::chrono::seconds(start / ticks) +
+         std::chrono::nanoseconds(start % ticks * kNanoseconds / ticks);
 }
 
 Result<std::vector<int>> ProcFs::list(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 // reused is (pid, tid, start time), checked right before and right after every write (I9).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -27,6 +28,9 @@ struct ThreadStat {
 };
 
 Result<ThreadStat> parse_thread_stat(std::string_view text);
+
+/// Since boot (Clock::since_boot()): when a process was started that has this start time.
+std::chrono::nanoseconds started_at(std::uint64_t start_time);
 
 /// Threads of a process as the kernel lists them now.
 class ProcFs {

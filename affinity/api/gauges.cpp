@@ -90,6 +90,9 @@ void sum_isolation(const line::SandboxView& view, Totals& totals) {
 
 Totals sum_up(const line::Node& node) {
   Totals totals;
+  for (const auto& [source, view] : node.board.sources()) {
+    totals.unseen += static_cast<double>(view.unseen.size());
+  }
   for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
     totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
@@ -180,7 +183,8 @@ void add_sandbox_states(Page& page, const Totals& totals) {
   page.gauge("kata_affinity_released_sandboxes", "Sandboxes released by an operator.",
              totals.released);
   page.gauge("kata_affinity_sandboxes_unseen",
-             "Sandboxes that cannot be read completely; their last known state is kept.",
+             "Sandboxes that cannot be read completely, which keep their last known state, and "
+             "pods of which cannot be seen whether they have a VM.",
              totals.unseen);
   page.gauge("kata_affinity_sandboxes_not_realtime",
              "Sandboxes with grade realtime that are only quiet.", totals.not_realtime);

@@ -24,6 +24,8 @@ struct SourceView {
   std::string text;  ///< what it is and what it reports, or why it is down
   /// It is down because this node does not have it: nothing is missed.
   bool absent = false;
+  /// Pods that it reported, by id, of which cannot be seen whether they have a VM, and why.
+  std::map<std::string, std::string> unseen = {};
 
   bool operator==(const SourceView&) const = default;
 };

@@ -50,7 +50,8 @@ void SourceNode::observe(std::string_view sandbox) { line_.refresh(sandbox); }
 void SourceNode::synced(policy::ledger::Source source) { line_.source_synced(source); }
 
 void SourceNode::set_status(policy::ledger::Source source, source::Status status) {
-  board_.set_source(source, {status.up, std::move(status.text), status.absent});
+  board_.set_source(source,
+                    {status.up, std::move(status.text), status.absent, std::move(status.unseen)});
 }
 
 void SourceNode::count_answer(std::chrono::nanoseconds elapsed) {

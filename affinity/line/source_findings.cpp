@@ -26,6 +26,19 @@ Finding source_down(Source source, const board::SourceView& view) {
           .remedy = {}};
 }
 
+Finding pod_unseen(Source source, const std::string& pod, const std::string& why) {
+  return {.severity = Severity::kUnknown,
+          .invariant = "unread",
+          .sandbox = {},
+          .subject = "pod " + pod,
+          .wanted = {},
+          .actual = {},
+          .text = "cannot see whether pod " + pod + ", which " +
+                  std::string(policy::ledger::source_name(source)) + " reports, has a VM: " + why,
+          .reason = "vm-unseen",
+          .remedy = {}};
+}
+
 }  // namespace
 
 std::vector<Finding> evaluate_sources(const std::map<Source, board::SourceView>& sources,
@@ -33,6 +46,7 @@ std::vector<Finding> evaluate_sources(const std::map<Source, board::SourceView>&
   std::vector<Finding> findings;
   for (const auto& [source, view] : sources) {
     if (is_missed(source, view, ledger)) findings.push_back(source_down(source, view));
+    for (const auto& [pod, why] : view.unseen) findings.push_back(pod_unseen(source, pod, why));
   }
   return findings;
 }

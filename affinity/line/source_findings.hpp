@@ -11,8 +11,9 @@
 
 namespace ka::line {
 
-/// A finding for each source that is down although this node has it. PodResources counts only where
-/// kubelet's state does not decide; else it is only compared (evaluate_owners()).
+/// A finding for each source that is down although this node has it, and for each pod of which a
+/// source cannot see whether it has a VM. PodResources counts only where kubelet's state does not
+/// decide; else it is only compared (evaluate_owners()).
 std::vector<Finding> evaluate_sources(
     const std::map<policy::ledger::Source, board::SourceView>& sources,
     const policy::ledger::Ledger& ledger);

@@ -29,7 +29,11 @@ void Line::adopt_one(const state::Saved& saved) {
   if (!is_adoptable) return hold_back(saved, is_adoptable.error());
   const std::string& id = saved.pod.id;
   const bool was_held_back = node_.unproved.erase(id) > 0;
-  if (!*is_adoptable) return was_held_back ? forget(id) : node_.registry.drop(saved.pod);
+  if (!*is_adoptable) {
+    if (was_held_back) forget(id);
+    // A source may have reported another VMM of a pod that was held back.
+    return node_.sandboxes.find(id) == nullptr ? node_.registry.drop(saved.pod) : void();
+  }
   unfinished_.insert(id);
   if (!saved.pod.vmm && saved.released) node_.released_pods.insert(id);
   if (!node_.registry.restore(saved) || !saved.pod.vmm) return;

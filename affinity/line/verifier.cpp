@@ -94,7 +94,7 @@ VerifyReport Verifier::verify() {
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {
     report_.findings.push_back(to_finding(violation, {}));
   }
-  add(evaluate_sources(node_.board.sources(), node_.ledger()));
+  check_sources();
   const host::Tenants tenants = read_tenants();
   check_owners(tenants);
   check_others(tenants);
@@ -230,6 +230,15 @@ host::Tenants Verifier::read_tenants() const {
   }
   const policy::CpuSet owned = owned_by_sandboxes(node_.ledger());
   return owned.empty() ? host::Tenants{} : host::tenants_of(*node_.cgroups, owned);
+}
+
+/// What may be a VM is known, and not seen.
+void Verifier::check_sources() {
+  const auto& sources = node_.board.sources();
+  add(evaluate_sources(sources, node_.ledger()));
+  for (const auto& [source, view] : sources) {
+    report_.known.sandboxes += static_cast<int>(view.unseen.size());
+  }
 }
 
 void Verifier::check_owners(const host::Tenants& tenants) {

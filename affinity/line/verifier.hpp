@@ -32,6 +32,7 @@ class Verifier {
   void check_grade(const Sandbox& sandbox);
   void collect_dedicated(const Sandbox& sandbox);
   host::Tenants read_tenants() const;
+  void check_sources();
   void check_owners(const host::Tenants& tenants);
   void check_others(const host::Tenants& tenants);
   void add(std::vector<Finding> findings);

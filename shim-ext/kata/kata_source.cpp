@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "policy/facts/id_set.hpp"
 #include "policy/plan/guest.hpp"
@@ -190,7 +191,7 @@ bool KataSource::is_handled(const BundleWatch::Found& found) const {
   if (sandbox->observed || sandbox->released) return true;
   if (!sandbox->placed) return false;
   node_.count_narrowed_shim(found.bundle.id,
-                            clock_.since_boot() - started_after_boot(found.shim.start_time));
+                            clock_.since_boot() - base::started_at(found.shim.start_time));
   return true;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/kata/named_vmm.hpp"
 
-#include <unistd.h>
-
+#include "base/process.hpp"
 namespace ka::kata {
 namespace {
 
@@ -30,20 +29,13 @@ base::Result<void> check_age(const base::Clock& clock, const policy::ProcessId& 
                                           std::to_string(vmm.pid) +
                                           " is the one it names cannot be determined");
   }
-  if (started_after_boot(vmm.start_time) <= clock.since_boot() - age + kGrain) return {};
+  if (base::started_at(vmm.start_time) <= clock.since_boot() - age + kGrain) return {};
   return fail(ErrorCode::kConflict, "process " + std::to_string(vmm.pid) +
                                         " was started after persist.json was written, and is not "
                                         "taken for the VMM that it names");
 }
 
 }  // namespace
-
-nanoseconds started_after_boot(std::uint64_t start_time) {
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
-  const auto start = static_cast<std::int64_t>(start_time);
-  return std::chrono::seconds(start / ticks) + nanoseconds(start % ticks * kNanoseconds / ticks);
-}
 
 base::Result<policy::ProcessId> find_named(const vmm::Roots& roots, const base::Clock& clock,
                                            const policy::ledger::Ledger& ledger,

@@ -32,7 +32,4 @@ base::Result<policy::ProcessId> find_named(const vmm::Roots& roots, const base::
                                            const policy::ledger::Ledger& ledger,
                                            const NamedVmm& named);
 
-/// How long after boot a process was started that has this start time in /proc/<pid>/stat.
-std::chrono::nanoseconds started_after_boot(std::uint64_t start_time);
-
 }  // namespace ka::kata

@@ -103,6 +103,9 @@ class Listener {
   /// All pods and containers that the runtime has: others that it reported before are gone.
   virtual void synchronized(const std::vector<policy::ledger::Event>& events) = 0;
 
+  /// Pods of which cannot be seen whether they have a VM, by id, and why: others than before.
+  virtual void unseen(const std::map<std::string, std::string>& pods) { (void)pods; }
+
   /// An event was answered within `elapsed`.
   virtual void answered(std::string_view method, std::chrono::nanoseconds elapsed) = 0;
 

@@ -60,7 +60,25 @@ Events find_gone(const ledger::Ledger& ledger, const Events& all) {
 
 NriSource::NriSource(std::filesystem::path socket, Probe probe, const Dependencies& dependencies)
     : socket_(std::move(socket)), probe_(std::move(probe)), with_(dependencies) {
-  with_.node.set_status(ledger::Source::kNri, {false, "not connected yet"});
+  set_status({false, "not connected yet"});
+}
+
+/// Pods that cannot be seen stay so with any connection.
+void NriSource::set_status(source::Status status) {
+  status.unseen = std::move(status_.unseen);
+  status_ = std::move(status);
+  show_status();
+}
+
+void NriSource::show_status() {
+  source::Status shown = status_;
+  if (!shown.unseen.empty()) {
+    const auto& [pod, why] = *shown.unseen.begin();
+    const std::size_t more = shown.unseen.size() - 1;
+    shown.text += "; cannot see whether pod " + pod + " has a VM: " + why +
+                  (more == 0 ? "" : " (and " + std::to_string(more) + " more)");
+  }
+  with_.node.set_status(ledger::Source::kNri, std::move(shown));
 }
 
 void NriSource::start() {
@@ -186,7 +204,7 @@ void NriSource::answered(std::string_view method, std::chrono::nanoseconds elaps
 void NriSource::connected(const std::string& runtime, bool accepts_updates) {
   if (with_.allocator != nullptr) with_.allocator->set_updater(accepts_updates ? this : nullptr);
   was_connected_ = true;
-  with_.node.set_status(ledger::Source::kNri, {true, runtime});
+  set_status({true, runtime});
   with_.peers.notify(source::Notice::kRuntimeConnected);
 }
 
@@ -197,8 +215,13 @@ void NriSource::update(const Updates& updates, std::function<void()> done) {
 void NriSource::disconnected(const std::string& reason) {
   if (with_.allocator != nullptr) with_.allocator->set_updater(nullptr);
   const bool absent = !was_connected_ && watch::stamp_of(socket_) == watch::Stamp{};
-  with_.node.set_status(ledger::Source::kNri, {false, reason + "; retrying", absent});
+  set_status({false, reason + "; retrying", absent});
   with_.peers.notify(source::Notice::kRuntimeDisconnected);
+}
+
+void NriSource::unseen(const std::map<std::string, std::string>& pods) {
+  status_.unseen = pods;
+  show_status();
 }
 
 }  // namespace ka::nri

@@ -78,10 +78,13 @@ class NriSource final : public source::Source, public Listener, private Updater 
   void answered(std::string_view method, std::chrono::nanoseconds elapsed) override;
   void connected(const std::string& runtime, bool accepts_updates) override;
   void disconnected(const std::string& reason) override;
+  void unseen(const std::map<std::string, std::string>& pods) override;
 
  private:
   void update(const Updates& updates, std::function<void()> done) override;
   std::vector<policy::ledger::Event> completed(std::vector<policy::ledger::Event> events) const;
+  void set_status(source::Status status);
+  void show_status();
   void refuse(const std::vector<policy::ledger::Event>& events);
 
   std::filesystem::path socket_;
@@ -89,6 +92,7 @@ class NriSource final : public source::Source, public Listener, private Updater 
   Dependencies with_;
   std::optional<Plugin> plugin_;  ///< since start()
   bool was_connected_ = false;    ///< a runtime that had no NRI would have no socket
+  source::Status status_;
 };
 
 }  // namespace ka::nri

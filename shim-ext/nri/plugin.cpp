@@ -30,7 +30,7 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
       listener_(listener),
       log_(log),
       clock_(clock),
-      translator_(std::move(probe), log),
+      translator_(std::move(probe), log, clock),
       timer_(io, clock),
       pulse_(io, clock),
       backoff_(kFirstPause, kLongestPause) {
@@ -40,6 +40,13 @@ Plugin::Plugin(boost::asio::io_context& io, std::filesystem::path socket, Identi
 void Plugin::poll() {
   const auto events = translator_.poll();
   if (!events.empty()) listener_.after(events, {});
+  report_unseen();
+}
+
+void Plugin::report_unseen() {
+  if (unseen_ == translator_.unseen()) return;
+  unseen_ = translator_.unseen();
+  listener_.unseen(unseen_);
 }
 
 void Plugin::connect() {
@@ -63,6 +70,7 @@ void Plugin::mark_idle() {
 
 void Plugin::receive(std::string_view bytes) {
   const bool makes_sense = session_->receive(bytes);
+  report_unseen();
   if (!makes_sense) return end("the peer does not speak NRI");
   if (session_->stage() == Session::Stage::kFailed) return end(std::string(session_->failure()));
   if (session_->stage() != Session::Stage::kSynchronized) return;

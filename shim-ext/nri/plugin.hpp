@@ -51,6 +51,7 @@ class Plugin {
  private:
   void connect();
   void receive(std::string_view bytes);
+  void report_unseen();
   void mark_idle();
   void end(const std::string& reason);
   void learn_from_end();
@@ -67,6 +68,7 @@ class Plugin {
   base::Backoff backoff_;
   bool basic_events_ = false;  ///< the runtime refused us with more
   std::string logged_;         ///< the last error: logged once, not every two seconds
+  std::map<std::string, std::string> unseen_;  ///< as they were reported
   std::unique_ptr<rpc::Socket> socket_;
   std::unique_ptr<Session> session_;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "policy/facts/cpu_tuning.hpp"
 #include "policy/facts/limits.hpp"
@@ -151,17 +152,39 @@ std::string cgroup_of(const proto::nri::PodSandbox& pod) {
 
 }  // namespace
 
-Translator::Translator(Probe probe, const log::Log& log) : probe_(std::move(probe)), log_(log) {}
+Translator::Translator(Probe probe, const log::Log& log, const base::Clock& clock)
+    : probe_(std::move(probe)), log_(log), clock_(clock) {}
+
+/// An error that has passed at once is none.
+base::Result<Process> Translator::probe_twice(int pid, Origin origin) const {
+  auto process = probe_(pid, origin);
+  return process || is_gone(process) ? process : probe_(pid, origin);
+}
 
 /// Looks once at a process, or `afresh`; while that cannot be done, it is tried again. True when
 /// the answer is new.
-bool Translator::probe(Pod& known, int pid, bool afresh) const {
-  if (pid <= 0 || known.process.is_vmm || (known.pid == pid && !afresh)) return false;
-  const auto process = probe_(pid, known.origin);
+bool Translator::probe(const std::string& id, Pod& known, int pid, bool afresh) {
+  const bool is_known = known.pid == pid && !afresh && !unseen_.contains(id);
+  if (pid <= 0 || known.process.is_vmm || is_known) return false;
+  const auto process = probe_twice(pid, known.origin);
+  if (known.pid != pid) unseen_.erase(id);
+  if (!process && !is_gone(process)) {
+    known.pid = pid;
+    record_unseen(id, known, process.error().message);
+  }
   if (!process) return false;
+  unseen_.erase(id);
   const bool is_new = std::exchange(known.pid, pid) != pid || process->is_vmm;
   known.process = *process;
   return is_new;
+}
+
+void Translator::record_unseen(const std::string& id, Pod& known, const std::string& why) {
+  const auto [entry, added] = unseen_.insert_or_assign(id, why);
+  if (!added) return;
+  known.named = clock_.since_boot();
+  log_.warning("cannot see whether the pod has a VM, trying again with each drift check",
+               {{"sandbox", id}, {"reason", why}});
 }
 
 std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbox& pod, int pid,
@@ -179,7 +202,7 @@ std::optional<policy::ledger::Event> Translator::pod(const proto::nri::PodSandbo
   known.origin = origin_of(pod);
   known.name = name_of(pod);
   known.cgroup = cgroup_of(pod);
-  const bool probed = probe(known, pid, afresh);
+  const bool probed = probe(pod.id(), known, pid, afresh);
   std::string uid = base::printable(pod.uid());
   if (!added && !probed && known.uid == uid) return std::nullopt;
   known.uid = std::move(uid);
@@ -280,7 +303,7 @@ Described Translator::described(const proto::nri::Container& container) const {
 bool Translator::is_outside_vm(const std::string& pod) const {
   const auto known = pods_.find(pod);
   return known != pods_.end() && known->second.is_pods_own && known->second.pid > 0 &&
-         !known->second.process.is_vmm;
+         !known->second.process.is_vmm && !unseen_.contains(pod);
 }
 
 void Translator::complete(Described& described) const {
@@ -305,7 +328,7 @@ std::optional<bool> Translator::wants_environment(const proto::nri::PodSandbox& 
 std::vector<policy::ledger::Event> Translator::poll() {
   std::vector<policy::ledger::Event> events;
   for (auto& [id, known] : pods_) {
-    if (known.process.is_vmm || !known.is_pods_own || known.pid == 0) continue;
+    if (!is_polled(id, known)) continue;
     if (auto news = poll(id, known)) events.push_back({policy::ledger::Source::kNri, *news});
   }
   for (const policy::ledger::Event& event : events) {
@@ -314,20 +337,54 @@ std::vector<policy::ledger::Event> Translator::poll() {
   return events;
 }
 
-std::optional<policy::ledger::EventBody> Translator::poll(const std::string& id, Pod& known) const {
+bool Translator::is_polled(const std::string& id, const Pod& known) const {
+  if (known.process.is_vmm || known.pid == 0) return false;
+  return known.is_pods_own || unseen_.contains(id);
+}
+
+std::optional<policy::ledger::EventBody> Translator::poll(const std::string& id, Pod& known) {
+  if (unseen_.contains(id)) return poll_unseen(id, known);
   const auto process = probe_(known.pid, known.origin);
   if (!process && !is_gone(process)) return std::nullopt;
   if (!process || process->id != known.process.id) return policy::ledger::PodGone{id};
-  if (!process->is_vmm) return std::nullopt;
-  known.process = *process;
+  return became_vmm(id, known, *process);
+}
+
+/// A process that was started after the runtime named its number is another's.
+std::optional<policy::ledger::EventBody> Translator::poll_unseen(const std::string& id,
+                                                                 Pod& known) {
+  const auto process = probe_(known.pid, known.origin);
+  if (!process && !is_gone(process)) {
+    record_unseen(id, known, process.error().message);
+    return std::nullopt;
+  }
+  unseen_.erase(id);
+  if (process && base::started_at(process->id.start_time) <= known.named) {
+    return became_vmm(id, known, *process);
+  }
+  if (known.is_pods_own) return policy::ledger::PodGone{id};
+  known.pid = 0;
+  return std::nullopt;
+}
+
+std::optional<policy::ledger::EventBody> Translator::became_vmm(const std::string& id, Pod& known,
+                                                                const Process& process) {
+  known.process = process;
+  if (!process.is_vmm) return std::nullopt;
   policy::ledger::PodSeen seen;
   seen.id = id;
-  seen.vmm = known.process.id;
+  seen.vmm = process.id;
   return seen;
 }
 
-void Translator::forget(const std::string& pod) { pods_.erase(pod); }
+void Translator::forget(const std::string& pod) {
+  pods_.erase(pod);
+  unseen_.erase(pod);
+}
 
-void Translator::forget_all() { pods_.clear(); }
+void Translator::forget_all() {
+  pods_.clear();
+  unseen_.clear();
+}
 
 }  // namespace ka::nri

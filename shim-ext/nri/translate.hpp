@@ -2,6 +2,7 @@
 // From NRI's pods and containers to the ledger's events.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/log/log.hpp"
 #include "base/result.hpp"
 #include "policy/ledger/event.hpp"
@@ -42,8 +44,8 @@ using Probe = std::function<base::Result<Process>(int pid, Origin origin)>;
 /// answer: the handler's name alone proves nothing.
 class Translator {
  public:
-  /// `log` must outlive it.
-  Translator(Probe probe, const log::Log& log);
+  /// `log` and `clock` must outlive it.
+  Translator(Probe probe, const log::Log& log, const base::Clock& clock);
 
   /// A pod, with its VMM where it has one. A pod that has just been reported the same way yields
   /// nothing. `pid` is the pod's, or where the runtime does not report it a container's: Kata's
@@ -76,8 +78,12 @@ class Translator {
 
   /// Probes the processes of pods that are no VM sandboxes: one that ended without an event
   /// ends its pod (a runtime does not report the end of pods that are older than its last
-  /// restart), one that has become a VMM makes it a sandbox. Returns these changes as events.
+  /// restart), one that has become a VMM makes it a sandbox. Probes those again that could not be
+  /// seen. Returns these changes as events.
   std::vector<policy::ledger::Event> poll();
+
+  /// Pods whose process could not be probed, by id, and why: whether they have a VM is not known.
+  const std::map<std::string, std::string>& unseen() const { return unseen_; }
 
   void forget(const std::string& pod);
   void forget_all();
@@ -90,12 +96,19 @@ class Translator {
     Origin origin = Origin::kContainer;
     std::string uid;
     std::string name;
-    std::string cgroup;  ///< that its containers' lie in
+    std::string cgroup;                ///< that its containers' lie in
+    std::chrono::nanoseconds named{};  ///< since boot: when `pid` was named and could not be seen
   };
 
-  bool probe(Pod& known, int pid, bool afresh) const;
+  base::Result<Process> probe_twice(int pid, Origin origin) const;
+  bool probe(const std::string& id, Pod& known, int pid, bool afresh);
+  void record_unseen(const std::string& id, Pod& known, const std::string& why);
   bool is_outside_vm(const std::string& pod) const;
-  std::optional<policy::ledger::EventBody> poll(const std::string& id, Pod& known) const;
+  bool is_polled(const std::string& id, const Pod& known) const;
+  std::optional<policy::ledger::EventBody> poll(const std::string& id, Pod& known);
+  std::optional<policy::ledger::EventBody> poll_unseen(const std::string& id, Pod& known);
+  static std::optional<policy::ledger::EventBody> became_vmm(const std::string& id, Pod& known,
+                                                             const Process& process);
   policy::ledger::ContainerSeen seen(const proto::nri::Container& container,
                                      policy::ledger::ContainerSpec spec) const;
   policy::ledger::ContainerSpec whole(const proto::nri::Container& container) const;
@@ -104,7 +117,9 @@ class Translator {
 
   Probe probe_;
   const log::Log& log_;
+  const base::Clock& clock_;
   std::map<std::string, Pod> pods_;
+  std::map<std::string, std::string> unseen_;
 };
 
 }  // namespace ka::nri

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +25,8 @@ struct Status {
   std::string text;  ///< what it is connected to and reports, or why it is not
   /// This node does not have it: its file or its socket is not there.
   bool absent = false;
+  /// Pods that it reported, by id, of which cannot be seen whether they have a VM, and why.
+  std::map<std::string, std::string> unseen = {};
 
   bool operator==(const Status&) const = default;
 };

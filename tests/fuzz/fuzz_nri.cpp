@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Nobody nobody;
   nri::Translator translator(
       [](int, nri::Origin) -> base::Result<nri::Process> { return nri::Process{.is_vmm = true}; },
-      log);
+      log, clock);
   nri::Session session({io, translator, nobody, log, clock}, {}, false, [](const std::string&) {});
   if (session.receive(bytes.substr(0, size / 2))) (void)session.receive(bytes.substr(size / 2));
   io.run();

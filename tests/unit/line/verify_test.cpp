@@ -306,6 +306,17 @@ TEST_CASE("other pods' threads on exclusive CPUs are named, and never a violatio
   CHECK(others()[0].reason == "host-threads");
 }
 
+TEST_CASE("a pod that may have a VM which cannot be seen is known, not seen, and unknown") {
+  LineScene scene;
+  scene.board().set_source(policy::ledger::Source::kNri,
+                           {true, "containerd", false, {{"g", "/proc/7/status: no memory"}}});
+  const auto report = scene.verifier().verify();
+  CHECK(report.known.sandboxes == 1);
+  CHECK(report.seen.sandboxes == 0);
+  CHECK_FALSE(report.ok());
+  CHECK(has_unread(report, {}, "cannot see whether pod g, which nri reports, has a VM: /proc/7/"));
+}
+
 TEST_CASE("names that others give to their cgroups are shown escaped") {
   LineScene scene;
   scene.boot_vm(100, 3);

@@ -22,11 +22,12 @@ struct Scene {
   }
 
   std::string lines;
+  TestClock clock;
   log::Log log = text_log(log::Level::kInfo, lines);
   nri::Translator translator{[](int, nri::Origin) -> base::Result<nri::Process> {
                                return base::fail(base::ErrorCode::kGone, "none");
                              },
-                             log};
+                             log, clock};
 };
 
 wire::Container with(const std::vector<std::string>& environment) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -144,6 +145,11 @@ class NriDiary final : public nri::Listener {
     lines.push_back("connected " + runtime + (accepts_updates ? ", accepts updates" : ""));
   }
   void disconnected(const std::string&) override { lines.push_back("disconnected"); }
+  void unseen(const std::map<std::string, std::string>& pods) override {
+    std::string text = "unseen";
+    for (const auto& [pod, why] : pods) text += ' ' + pod;
+    lines.push_back(text);
+  }
 
   std::vector<std::string> drain() { return std::exchange(lines, {}); }
 
@@ -214,8 +220,12 @@ class NriScene {
         [this](int pid, nri::Origin origin) -> base::Result<nri::Process> {
           ++vmm_questions;
           answer_to.push_back(origin);
+          if (unread_pids.contains(pid)) {
+            return base::fail_errno(ENOMEM, "/proc/" + std::to_string(pid) + "/status");
+          }
+          if (std::exchange(fail_once, false)) return base::fail_errno(EINTR, "/proc");
           if (ended_pids.contains(pid)) return base::fail(base::ErrorCode::kGone, "it ended");
-          return nri::Process{vmm_pids.contains(pid), {pid, reused_pids.contains(pid) ? 2U : 1U}};
+          return nri::Process{vmm_pids.contains(pid), {pid, start_of(pid)}};
         },
         diary, log_, clock_);
   }
@@ -278,12 +288,19 @@ class NriScene {
 
   NriDiary diary;
   rpc::Response registration;  ///< what the next RegisterPlugin is answered with
-  std::set<int> vmm_pids, ended_pids, reused_pids;
+  std::set<int> vmm_pids, ended_pids, reused_pids, unread_pids;
+  std::set<int> late_pids;  ///< of processes that were started months after boot
+  bool fail_once = false;   ///< the next probe fails
   int vmm_questions = 0;
   std::vector<nri::Origin> answer_to;
   std::string log_lines;
 
  private:
+  std::uint64_t start_of(int pid) const {
+    if (late_pids.contains(pid)) return std::uint64_t{1} << 30U;
+    return reused_pids.contains(pid) ? 2 : 1;
+  }
+
   TempDir dir_;
   std::filesystem::path path_;
   base::Fd listener_;

@@ -120,6 +120,20 @@ TEST_CASE("the runtime's connection is the source's status, and reported to othe
   CHECK(scene.node.notices == std::vector{Notice::kRuntimeConnected, Notice::kRuntimeDisconnected});
 }
 
+TEST_CASE("pods that cannot be seen are in the source's status, with any connection") {
+  Scene scene;
+  scene.source.connected("containerd 2.3", true);
+  scene.source.unseen({{"g", "no memory"}, {"h", "no memory"}});
+  const source::Status& status = scene.node.statuses[Source::kNri];
+  CHECK(status.up);
+  CHECK(status.text == "containerd 2.3; cannot see whether pod g has a VM: no memory (and 1 more)");
+  CHECK(status.unseen.size() == 2);
+  scene.source.disconnected("it left");
+  CHECK(status.unseen.size() == 2);
+  scene.source.unseen({});
+  CHECK(status == source::Status{false, "it left; retrying"});
+}
+
 TEST_CASE("a node whose runtime has no NRI misses nothing, unless it had NRI before") {
   Scene scene;
   scene.source.disconnected("no such file");
