@@ -112,7 +112,7 @@ Result<std::vector<std::string>> list_entries(const std::filesystem::path& path,
   auto done = visit_entries(directory->get(), [&](std::string_view name, unsigned char type) {
     if (is_wanted(directory->get(), name, type)) names.emplace_back(name);
   });
-  if (!done) return unexpected(std::move(done.error()));
+  if (!done) return fail_errno(done.error().number, path.string());
   std::ranges::sort(names);
   return names;
 }
