@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <string>
+#include <system_error>
 
 #include "base/uninterrupted.hpp"
 
@@ -36,6 +37,16 @@ Result<sockaddr_un> unix_address(const std::filesystem::path& path) {
   }
   text.copy(address.sun_path, text.size());
   return address;
+}
+
+Result<void> check_is_socket(const std::filesystem::path& path) {
+  std::error_code unseen;
+  const auto status = std::filesystem::status(path, unseen);
+  if (status.type() == std::filesystem::file_type::none) {
+    return fail_errno(unseen.value(), path.string());
+  }
+  if (!std::filesystem::exists(status) || std::filesystem::is_socket(status)) return {};
+  return fail(ErrorCode::kInvalid, path.string() + ": is not a socket");
 }
 
 Result<Fd> connect_unix(const std::filesystem::path& path, int flags) {

@@ -7,6 +7,7 @@
 #include "affinity/documents/specs.hpp"
 #include "base/files.hpp"
 #include "base/json/json.hpp"
+#include "base/unix_socket.hpp"
 #include "guest-agent/address/address.hpp"
 #include "vmm/address/qmp_socket.hpp"
 
@@ -109,7 +110,11 @@ base::Result<policy::ledger::Event> read_sandbox(policy::ledger::Source source,
     }
   }
   if (!pod.agent.empty()) {
-    if (auto good = guest::parse_address(pod.agent); !good) return unexpected(good.error());
+    const auto address = guest::parse_address(pod.agent);
+    if (!address) return unexpected(address.error());
+    const auto good =
+        address->path.empty() ? base::Result<void>{} : base::check_is_socket(address->path);
+    if (!good) return base::fail(base::ErrorCode::kInvalid, "agent: " + good.error().message);
   }
   return policy::ledger::Event{source, std::move(pod)};
 }

@@ -54,14 +54,19 @@ void read_proxy_fields(base::Fields& fields, Pod& pod) {
   if (fields.read("original_cpus", original)) pod.original_cpus = std::move(original);
 }
 
+/// Reads what is never negative.
+inline void read_amount(base::Fields& fields, std::string_view name, std::int64_t& amount) {
+  if (fields.read(name, amount) && amount < 0) fields.reject(name, "must be 0 or more");
+}
+
 /// Reads a container's spec beside its id; what is absent stays as it is.
 inline void read_spec_fields(base::Fields& fields, policy::ContainerFacts& container) {
   fields.read("name", container.name, base::kMaxName);
   fields.read("cpus", container.cpus);
   fields.read("mems", container.mems);
   fields.read("quota", container.quota);
-  fields.read("period", container.period);
-  fields.read("shares", container.shares);
+  read_amount(fields, "period", container.period);
+  read_amount(fields, "shares", container.shares);
 }
 
 }  // namespace ka::documents

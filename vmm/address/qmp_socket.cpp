@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "base/unix_socket.hpp"
 
 namespace ka::vmm {
 namespace {
@@ -40,14 +41,8 @@ base::Result<void> check_qmp_socket(const std::filesystem::path& socket) {
     return base::fail(base::ErrorCode::kInvalid,
                       base::printable(name) + ": has control characters");
   }
+  if (auto good = base::check_is_socket(socket); !good) return good;
   std::error_code unseen;
-  const auto status = std::filesystem::status(socket, unseen);
-  if (status.type() == std::filesystem::file_type::none) {
-    return base::fail_errno(unseen.value(), name);
-  }
-  if (std::filesystem::exists(status) && !std::filesystem::is_socket(status)) {
-    return base::fail(base::ErrorCode::kInvalid, name + ": is not a socket");
-  }
   const std::filesystem::path real = std::filesystem::weakly_canonical(socket, unseen);
   if (unseen) return base::fail_errno(unseen.value(), name);
   if (is_katas(socket.lexically_normal()) || is_katas(real)) {

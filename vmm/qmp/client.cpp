@@ -67,6 +67,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
         socket_(io),
         pause_(io, clock),
         greeting_deadline_(io, clock),
+        intake_(clock.now()),
         intake_pause_(io, clock),
         wanted_(io),
         round_(io, clock) {}
@@ -111,6 +112,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   asio::local::stream_protocol::socket socket_;
   rpc::Wait pause_;
   rpc::Timer greeting_deadline_;
+  Intake intake_;           ///< of the server, over all connections
   rpc::Wait intake_pause_;  ///< credit of a server that sends too much
   std::string late_;        ///< the request that timed out
   std::optional<Session> session_;
@@ -211,7 +213,6 @@ asio::awaitable<base::Error> Client::Connection::talk() {
 /// A server that sends faster than it is read waits in its own write: its events are none of ours.
 asio::awaitable<base::Error> Client::Connection::receive() {
   std::array<char, 16384> chunk{};
-  Intake intake(clock_.now());
   while (session_) {
     const auto [error, size] = co_await socket_.async_read_some(asio::buffer(chunk), kAwait);
     if (error) co_return connection_error(error);
@@ -226,7 +227,7 @@ asio::awaitable<base::Error> Client::Connection::receive() {
           co_await asio::async_write(socket_, asio::buffer(received->to_send), kAwait);
       if (failed) co_return connection_error(failed);
     }
-    const auto pause = intake.spend(size, clock_.now());
+    const auto pause = intake_.spend(size, clock_.now());
     if (pause == Intake::Clock::duration::zero() || !session_) continue;
     intake_pause_.set(pause);
     co_await intake_pause_.wait();

@@ -30,7 +30,7 @@ ErrorCode code_of(int status) {
     case 500:
       return ErrorCode::kInternal;
     case 503:
-      return ErrorCode::kUnavailable;
+      return ErrorCode::kTransient;
     default:
       return ErrorCode::kInvalid;
   }

@@ -37,7 +37,8 @@ void Output::print_message(const std::string& line) {
 
 Exit Output::fail(const base::Error& error) {
   print_message(program_ + ": " + error.message);
-  return error.code == base::ErrorCode::kUnavailable ? Exit::kUnreachable : Exit::kWrong;
+  if (error.code == base::ErrorCode::kUnavailable) return Exit::kUnreachable;
+  return error.code == base::ErrorCode::kTransient ? Exit::kNo : Exit::kWrong;
 }
 
 std::string display_name(const std::string& name) { return name == "-" ? "standard input" : name; }

@@ -47,7 +47,8 @@ class Output {
   /// One line to standard error, of which it escapes what is not printable: words of the command
   /// line, names of files.
   void print_message(const std::string& line);
-  /// Prints the error on standard error: kUnreachable for ErrorCode::kUnavailable, else kWrong.
+  /// Prints the error on standard error: kUnreachable for ErrorCode::kUnavailable, kNo for
+  /// ErrorCode::kTransient, else kWrong.
   Exit fail(const base::Error& error);
 
  private:

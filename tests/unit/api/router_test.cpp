@@ -136,6 +136,10 @@ TEST_CASE("an invalid request gets its reason and changes nothing", "[api]") {
   CHECK(api.bad("PUT", c1, R"({"cpus":"0\n"})") == "400 cpus: has control characters");
   CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"qmp_socket":"/etc/passwd"})") ==
         "400 /etc/passwd: is not a socket");
+  CHECK(api.bad("PUT", "/v1/sandboxes/s2", R"({"agent":"unix:///etc/passwd"})") ==
+        "400 agent: /etc/passwd: is not a socket");
+  CHECK(api.bad("PUT", c1, R"({"period":-1})") == "400 period: must be 0 or more");
+  CHECK(api.bad("PUT", c1, R"({"shares":-1})") == "400 shares: must be 0 or more");
   CHECK(api.bad("PUT", "/v1/sandboxes/s1", R"({"pod_name":"a\nb"})") ==
         "400 pod_name: has control characters");
   CHECK(api.bad("PUT", "/v1/sandboxes/s9/containers/c1", R"({"cpus":"1"})") ==
