@@ -2,6 +2,7 @@
 #include "shim-ext/kata/named_vmm.hpp"
 
 #include "base/process.hpp"
+
 namespace ka::kata {
 namespace {
 

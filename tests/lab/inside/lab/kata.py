@@ -24,8 +24,8 @@ class Cell:
     """One way to run Kata and the product together.
 
     `runtime`: `go` or `rust`; `hypervisor`: `qemu` or, of the Go runtime, `clh`; `driver`: who makes cgroups; `kata`: settings in Kata's
-    [runtime]; `affinity`: in ours; `guest_agent`: ours is in the guest beside kata-agent; `proxy`: containers come through the shim proxy, and
-    there is no NRI; `steps`: which list of steps.
+    [runtime]; `affinity`: in ours; `kubelet`: in kubelet's; `guest_agent`: ours is in the guest beside kata-agent; `proxy`: containers come
+    through the shim proxy, and there is no NRI; `steps`: which list of steps.
     """
 
     runtime: str = "go"
@@ -33,12 +33,13 @@ class Cell:
     driver: str = "systemd"
     kata: dict = field(default_factory=dict)
     affinity: dict = field(default_factory=dict)
+    kubelet: dict = field(default_factory=dict)
     guest_agent: bool = False
     proxy: bool = False
     steps: str = "main"
 
     def __str__(self) -> str:
-        switches = {**self.kata, **self.affinity, "guest agent": self.guest_agent, "proxy": self.proxy}
+        switches = {**self.kata, **self.affinity, **self.kubelet, "guest agent": self.guest_agent, "proxy": self.proxy}
         return f"{self.runtime}, {self.hypervisor}, {self.driver}: " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in switches.items())
 
 

@@ -50,10 +50,10 @@ _ENVIRONMENT = os.environ | {"GOMAXPROCS": "2"}
 
 
 class Kubelet:
-    """Runs it with `settings` over its configuration, feature gates, and more arguments; it is ended at the end of a `with` block."""
+    """Runs it with `settings` over its configuration, `gates` that are switched on, and more arguments; it is ended at the end of a `with` block."""
 
     def __init__(self, *arguments: str, gates: tuple[str, ...] = (), **settings: object) -> None:
-        enabled = _CONFIG["featureGates"] | dict.fromkeys(gates, True)
+        enabled = _CONFIG["featureGates"] | settings.get("featureGates", {}) | dict.fromkeys(gates, True)
         self._arguments, self._settings = arguments, settings | {"featureGates": enabled}
         self._process: subprocess.Popen | None = None
         _MANIFESTS.mkdir(parents=True, exist_ok=True)

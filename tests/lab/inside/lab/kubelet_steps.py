@@ -217,7 +217,7 @@ def run(steps: Iterable[Step], cell: Cell | None = None) -> None:
     socket = NRI_SOCKET if containerd.has_nri() else ""
     proxied = {"real_shim": str(kata.shim(cell.runtime))} if cell.proxy else {}
     settings = {"nri_socket": socket, "log_level": "debug", **proxied, **cell.affinity}
-    with Daemon(**settings) as daemon, Kubelet(cgroupDriver=cell.driver) as kubelet:
+    with Daemon(**settings) as daemon, Kubelet(cgroupDriver=cell.driver, **cell.kubelet) as kubelet:
         for source in ("nri", "kubelet") if socket else ("kubelet",):
             check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
         leaves_own = cell.affinity.get("housekeeping", "shared-pool") == "shared-pool"
