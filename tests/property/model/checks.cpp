@@ -41,7 +41,9 @@ void Play::check() {
     report_failure("process " + std::to_string(pid) + ", which is no VMM, was placed (I9)");
   }
   const auto ids = kernel_.line().node().sandbox_ids();
+  const auto& unproved = kernel_.line().node().unproved;
   for (const auto& [id, pod] : knowledge_.pods()) {
+    if (unproved.contains(id)) continue;  // since a start while its process cannot be examined
     if (pod.unsure || !pod.vmm || !kernel_.is_alive(pod.vmm->pid)) continue;
     if (std::ranges::find(ids, id) == ids.end()) report_failure("sandbox " + id + " is forgotten");
     check_pod(id, pod);
@@ -56,7 +58,8 @@ bool Play::is_at_rest() {
     return entry.second.vmm && !kernel_.is_alive(entry.second.vmm->pid);
   };
   return knowledge_.owners_are_known() && kernel_.is_seen() && dirty_.empty() &&
-         unfinished_.empty() && std::ranges::none_of(knowledge_.pods(), ended);
+         unfinished_.empty() && kernel_.line().node().unproved.empty() &&
+         std::ranges::none_of(knowledge_.pods(), ended);
 }
 
 /// I1 to I6 and I8, by what the daemon was told: that may be late, or wrong.
