@@ -15,7 +15,7 @@ bool RefusedVmms::refuse(const std::string& pod, const std::string& text) {
 }
 
 void RefusedVmms::keep_claim(policy::ledger::Source source, const PodSeen& seen) {
-  claims_[seen.id] = {source, PodSeen{.id = seen.id, .vmm = seen.vmm}};
+  claims_[seen.id] = {source, {.id = seen.id, .vmm = seen.vmm}};
 }
 
 void RefusedVmms::update(const Event& event) {
@@ -27,16 +27,17 @@ void RefusedVmms::update(const Event& event) {
 
 void RefusedVmms::vmm_ended(const policy::ProcessId& vmm) {
   for (const auto& [pod, claim] : std::map(claims_)) {
-    if (std::get<PodSeen>(claim.body).vmm == vmm) forget(pod);
+    if (claim.seen.vmm == vmm) forget(pod);
   }
 }
 
 std::vector<Event> RefusedVmms::remove_due(const std::function<bool(const PodSeen&)>& is_anothers) {
   std::vector<Event> due;
-  for (const auto& [pod, claim] : claims_) {
-    if (!is_anothers(std::get<PodSeen>(claim.body))) due.push_back(claim);
+  for (const auto& [pod, claim] : std::map(claims_)) {
+    if (is_anothers(claim.seen)) continue;
+    due.push_back({claim.source, claim.seen});
+    forget(pod);
   }
-  for (const Event& claim : due) forget(std::get<PodSeen>(claim.body).id);
   return due;
 }
 

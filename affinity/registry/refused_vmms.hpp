@@ -34,10 +34,15 @@ class RefusedVmms {
   const Texts& texts() const { return texts_; }
 
  private:
+  struct Claim {
+    policy::ledger::Source source{};
+    policy::ledger::PodSeen seen;
+  };
+
   void forget(const std::string& pod);
 
   Texts texts_;
-  std::map<std::string, policy::ledger::Event> claims_;  ///< by pod
+  std::map<std::string, Claim> claims_;  ///< by pod
 };
 
 }  // namespace ka::registry
