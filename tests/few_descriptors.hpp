@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "base/fd.hpp"
@@ -25,6 +26,10 @@ struct FewDescriptors {
 
   rlimit before{};
 };
+
+/// The undefined behaviour sanitizer opens a pipe to look at the type of an object: without
+/// descriptors it takes every object for damaged.
+inline bool has_sanitizers() { return std::getenv("KATA_AFFINITY_SANITIZERS") != nullptr; }
 
 /// Takes all that are left, as clients would.
 inline std::vector<base::Fd> open_all() {

@@ -32,6 +32,7 @@ TEST_CASE("last words name what failed, why, and the limit to look at") {
 }
 
 TEST_CASE("last words have no place in Boost's source") {
+  if (tests::has_sanitizers()) return;
   boost::asio::io_context io(1);
   const tests::FewDescriptors few;
   const std::vector<base::Fd> taken = tests::open_all();
