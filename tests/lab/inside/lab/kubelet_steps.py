@@ -220,8 +220,8 @@ def run(steps: Iterable[Step], cell: Cell | None = None) -> None:
     with Daemon(**settings) as daemon, Kubelet(cgroupDriver=cell.driver, **cell.kubelet) as kubelet:
         for source in ("nri", "kubelet") if socket else ("kubelet",):
             check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
-        leaves_own = cell.affinity.get("housekeeping", "shared-pool") == "shared-pool"
-        node = Node(StaticPods(leaves_own=leaves_own), kubelet, daemon, kata.SANDBOXES[cell.runtime])
+        static_pods = StaticPods(housekeeping=cell.affinity.get("housekeeping", "shared-pool"))
+        node = Node(static_pods, kubelet, daemon, kata.SANDBOXES[cell.runtime])
         watch, scheduler = Evictions(), Intruders()
         count = 0
         for count, do in enumerate(steps, start=1):

@@ -18,9 +18,9 @@ _SHOWN = 12
 class StaticPods:
     """The pods that kubelet is to run. What does not hold is collected, so that a step that fails does not hide the next ones."""
 
-    def __init__(self, by: object = kubelet_service, leaves_own: bool = True) -> None:
-        """`by`: whatever gives kubelet pods and takes them away, with `put` and `remove`; `leaves_own`: see witness.wrong()."""
-        self._by, self._leaves_own = by, leaves_own
+    def __init__(self, by: object = kubelet_service, housekeeping: str = "shared-pool") -> None:
+        """`by`: whatever gives kubelet pods and takes them away, with `put` and `remove`; `housekeeping`: see witness.wrong()."""
+        self._by, self._housekeeping = by, housekeeping
         self._wanted: dict[str, dict] = {}
         self.failures: list[str] = []
         self.looks = 0
@@ -69,7 +69,7 @@ class StaticPods:
         self.looks += 1
         said, pods = claims.read(), witness.pods()
         seen = witness.threads(pods)
-        found = self._not_there(said, pods) + witness.orphans(pods) + witness.wrong(said, pods, seen, self._leaves_own)
+        found = self._not_there(said, pods) + witness.orphans(pods) + witness.wrong(said, pods, seen, self._housekeeping)
         return (found or by_the_product(said, pods, seen) or _in_guests(said, pods))[:_SHOWN]
 
     def _not_there(self, said: claims.Claims, pods: dict[str, witness.Pod]) -> list[str]:

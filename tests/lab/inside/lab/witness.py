@@ -84,15 +84,15 @@ def vmm(sandbox: str) -> int:
     return next(pid for pid, line in lines.items() if _is_vmm(line) and sandbox in line)
 
 
-def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread], leaves_own: bool = True) -> list[str]:
-    """What of `seen` is not where kubelet's file wants it. `leaves_own`: what is no dedicated vCPU leaves the pod's own CPUs for the pool,
-    as far as its cgroup allows it (housekeeping = "shared-pool")."""
+def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread], housekeeping: str = "shared-pool") -> list[str]:
+    """What of `seen` is not where kubelet's file and `housekeeping` want it, as far as each thread's cgroup allows it."""
     found = []
     for pod in of.values():
-        own = claims.of_pod(pod.uid)
         mine = [thread for thread in seen if thread.pod == pod.sandbox]
-        found += _wrong_in_vm(pod, claims, own, mine) if pod.is_vm else _wrong_in_runc(pod, claims, mine)
-        found += _beside_dedicated(pod, claims, mine) if pod.is_vm and leaves_own else []
+        if pod.is_vm:
+            found += _wrong_in_vm(pod, claims, mine, housekeeping) + _beside_dedicated(pod, claims, mine, housekeeping)
+        else:
+            found += _wrong_in_runc(pod, claims, mine)
     return found
 
 
@@ -107,25 +107,33 @@ def _dedicated(pod: Pod, claims: Claims, mine: list[Thread]) -> dict[int, Thread
     return {min(thread.cpus): thread for thread in mine if thread.part == "vcpu" and len(thread.cpus) == 1 and thread.cpus <= own}
 
 
-def _wrong_in_vm(pod: Pod, claims: Claims, own: frozenset[int], mine: list[Thread]) -> list[str]:
-    allowed = own | claims.pool
+def _wrong_in_vm(pod: Pod, claims: Claims, mine: list[Thread], housekeeping: str) -> list[str]:
+    allowed = claims.of_pod(pod.uid) | claims.pool
     found = _not_seen(pod, _PARTS, mine)
     found += [f"{pod.name}: {thread}, may use {cpus.show(allowed)}" for thread in mine if not thread.cpus <= allowed]
     wanted = frozenset().union(*(claims.owned.get(pod.uid, {}).get(name, frozenset()) for name in pod.containers))
     have = own_cpus(pod, claims, mine)
-    if not wanted <= have:
+    if not wanted <= have and not (housekeeping == "isolate" and _is_set_aside(wanted - have, have)):
         found.append(f"{pod.name}: CPUs with a vCPU of their own: {sorted(have)}, wanted {sorted(wanted)}")
     return found
 
 
-def _beside_dedicated(pod: Pod, claims: Claims, mine: list[Thread]) -> list[str]:
-    """Threads on the CPU of a dedicated vCPU, though their cgroup lets them into the pool."""
+def _is_set_aside(missing: frozenset[int], have: set[int]) -> bool:
+    """Whether `missing` is the core that a pod gives up for what is no dedicated vCPU, where it has another one."""
+    core = kernel.siblings(min(missing))
+    return missing <= core and bool(have) and not have & core
+
+
+def _beside_dedicated(pod: Pod, claims: Claims, mine: list[Thread], housekeeping: str) -> list[str]:
+    """Threads on the CPU of a dedicated vCPU, though their cgroup lets them to where housekeeping belongs."""
     dedicated = _dedicated(pod, claims, mine)
+    rooms = {"shared-pool": claims.pool, "isolate": claims.of_pod(pod.uid) - dedicated.keys()}
+    room = rooms.get(housekeeping, frozenset())
     owners, found = set(dedicated.values()), []
     for thread in mine:
         if thread in owners or not thread.cpus & dedicated.keys():
             continue
-        if (allowed := cgroup.allowed_cpus(thread.tid)) & claims.pool:
+        if (allowed := cgroup.allowed_cpus(thread.tid)) & room:
             found.append(f"{pod.name}: {thread}, beside a dedicated vCPU; its cgroup allows {cpus.show(allowed)}")
     return found
 
