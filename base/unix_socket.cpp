@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 
 #include <cerrno>
 #include <string>
@@ -23,6 +24,25 @@ Error refusal(int number, const std::string& what) {
   if (number == ECONNREFUSED) error.code = ErrorCode::kGone;
   if (number == EADDRINUSE) error.code = ErrorCode::kConflict;
   return error;
+}
+
+Result<Fd> connect(Fd fd, const std::filesystem::path& path) {
+  const auto address = unix_address(path);
+  if (!address) return unexpected(address.error());
+  const std::string what = "cannot connect to " + path.native();
+  if (!fd) return fail_errno(errno, what);
+  const auto call = [&] { return ::connect(fd.get(), head_of(*address), sizeof(*address)); };
+  if (uninterrupted(call) != 0) return unexpected(refusal(errno, what));
+  return fd;
+}
+
+/// unix_stream_connect() waits for room in the backlog as long as a send may take
+/// (net/unix/af_unix.c).
+void limit_waiting(const Fd& fd, std::chrono::seconds patience) {
+  const timeval time{.tv_sec = patience.count(), .tv_usec = 0};
+  for (const int which : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+    ::setsockopt(fd.get(), SOL_SOCKET, which, &time, sizeof(time));
+  }
 }
 
 }  // namespace
@@ -49,17 +69,14 @@ Result<void> check_is_socket(const std::filesystem::path& path) {
   return fail(ErrorCode::kInvalid, path.string() + ": is not a socket");
 }
 
-Result<Fd> connect_unix(const std::filesystem::path& path, int flags) {
-  const auto address = unix_address(path);
-  if (!address) return unexpected(address.error());
-  const std::string what = "cannot connect to " + path.native();
-  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
-  if (!fd) return fail_errno(errno, what);
-  const auto connect = [&] { return ::connect(fd.get(), head_of(*address), sizeof(*address)); };
-  if (uninterrupted(connect) != 0) {
-    return unexpected(refusal(errno, what));
-  }
-  return fd;
+Result<Fd> connect_unix(const std::filesystem::path& path) {
+  return connect(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), path);
+}
+
+Result<Fd> connect_unix(const std::filesystem::path& path, std::chrono::seconds patience) {
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd) limit_waiting(fd, patience);
+  return connect(std::move(fd), path);
 }
 
 Result<Fd> listen_unix(const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 
 #include <sys/un.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "base/fd.hpp"
@@ -20,9 +21,13 @@ Result<sockaddr_un> unix_address(const std::filesystem::path& path);
 /// kInvalid for a path that is there and is no socket. Any other error: that cannot be seen now.
 Result<void> check_is_socket(const std::filesystem::path& path);
 
-/// Connects to the server at `path`. `flags`: 0 or SOCK_NONBLOCK. kGone: no server listens there;
-/// kTransient: its backlog is full (only with SOCK_NONBLOCK, otherwise the call waits).
-Result<Fd> connect_unix(const std::filesystem::path& path, int flags);
+/// Connects to the server at `path`; the socket is non-blocking. kGone: no server listens there;
+/// kTransient: its backlog is full.
+Result<Fd> connect_unix(const std::filesystem::path& path);
+
+/// The same with a socket that blocks, in each call for no longer than `patience`: then connecting
+/// fails with kTransient, and reading and writing with EAGAIN.
+Result<Fd> connect_unix(const std::filesystem::path& path, std::chrono::seconds patience);
 
 /// Listens at `path`, non-blocking, for its owner only (mode 0600). kConflict: something is there.
 Result<Fd> listen_unix(const std::filesystem::path& path);

@@ -2,10 +2,10 @@
 #include "affinity/helper/irqbalance.hpp"
 
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 
 #include "affinity/helper/mask_files.hpp"
 #include "base/files.hpp"
@@ -18,18 +18,9 @@ using base::ErrorCode;
 using base::Result;
 using policy::CpuSet;
 
-constexpr timeval kTimeout{1, 0};
+constexpr std::chrono::seconds kTimeout{1};
 constexpr std::size_t kMostAnswer = 16384;
 constexpr std::string_view kBanned = "BANNED ";
-
-Result<base::Fd> connect(const std::filesystem::path& socket) {
-  auto connected = base::connect_unix(socket, 0);
-  if (!connected) return connected;
-  for (const int which : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    ::setsockopt(connected->get(), SOL_SOCKET, which, &kTimeout, sizeof(kTimeout));
-  }
-  return connected;
-}
 
 base::Error failed(const char* what) {
   if (errno != EAGAIN) return base::system_error(errno, std::string("irqbalance: ") + what);
@@ -38,7 +29,7 @@ base::Error failed(const char* what) {
 
 /// It reads a request with one recvmsg(2), and closes the connection after its answer.
 Result<std::string> call(const std::filesystem::path& socket, const std::string& request) {
-  const auto connected = connect(socket);
+  const auto connected = base::connect_unix(socket, kTimeout);
   if (!connected) return unexpected(connected.error());
   if (::send(connected->get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) {
     return unexpected(failed("send"));

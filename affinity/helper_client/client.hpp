@@ -77,7 +77,7 @@ class Client {
   void query() {
     wants_ = false;
     sent_ = wanted_;
-    auto connected = base::connect_unix(options_.socket, SOCK_NONBLOCK);
+    auto connected = base::connect_unix(options_.socket);
     if (!connected) return finish(unexpected(connected.error()));
     query_.emplace(io_, clock_, std::move(*connected), Verb::request(sent_), options_.deadline,
                    [this](const base::Result<http::Response>& response) { record(response); });

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -18,7 +19,7 @@ namespace {
 using base::ErrorCode;
 using base::Result;
 
-constexpr int kTimeout = 60;  // seconds
+constexpr std::chrono::seconds kTimeout{60};
 constexpr ResponseLimits kLimits{.head = 64u << 10, .body = 256u << 20};
 
 /// Failures with a daemon that is running.
@@ -28,7 +29,7 @@ base::Error broken(const std::string& what) { return {ErrorCode::kUnavailable, w
 class ClientConnection {
  public:
   static Result<ClientConnection> open(const std::filesystem::path& path) {
-    auto fd = base::connect_unix(path, 0);
+    auto fd = base::connect_unix(path, kTimeout);
     if (fd) return ClientConnection(std::move(*fd));
     if (fd.error().code == ErrorCode::kInvalid) return unexpected(fd.error());
     return unexpected(base::Error{ErrorCode::kUnavailable, fd.error().message, fd.error().number});
@@ -49,8 +50,8 @@ class ClientConnection {
     return {};
   }
 
-  void set_timeout(int seconds) {
-    const timeval time{.tv_sec = seconds, .tv_usec = 0};
+  void wait_for_ever() {
+    const timeval time{};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
   }
 
@@ -76,7 +77,7 @@ class ClientConnection {
   Response response() { return {.status = reader_.status(), .body = std::move(reader_.body())}; }
 
  private:
-  explicit ClientConnection(base::Fd fd) : fd_(std::move(fd)) { set_timeout(kTimeout); }
+  explicit ClientConnection(base::Fd fd) : fd_(std::move(fd)) {}
 
   base::Fd fd_;
   ResponseReader reader_{kLimits};
@@ -122,7 +123,7 @@ Result<Response> stream_lines(const std::filesystem::path& socket, const std::st
     if (!whole) return unexpected(whole.error());
     const bool is_stream = reader.has_head() && reader.is_chunked();
     if (is_stream) {
-      connection->set_timeout(0);
+      connection->wait_for_ever();
       if (!hand_over(connection->reader().body(), handle)) return Response{};
     }
     if (*whole) return is_stream ? Response{} : connection->response();

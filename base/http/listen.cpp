@@ -48,7 +48,7 @@ Result<void> make_directory(const fs::path& directory, mode_t socket) {
 /// Whether a server accepts connections there. A full backlog and a lack of descriptors prove
 /// neither.
 Result<bool> is_served(const fs::path& path) {
-  const auto probe = base::connect_unix(path, SOCK_NONBLOCK);
+  const auto probe = base::connect_unix(path);
   if (probe) return true;
   if (is_gone(probe)) return false;
   return fail(probe.error().code,

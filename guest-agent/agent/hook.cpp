@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +25,8 @@ using namespace std::chrono_literals;
 using base::Fd;
 
 constexpr std::size_t kMostState = std::size_t{1} << 20;
-constexpr auto kStartTime = 5s;    ///< for an agent to begin to listen
-constexpr timeval kAnswerTime{3};  ///< for its answer
+constexpr auto kStartTime = 5s;   ///< for an agent to begin to listen
+constexpr auto kAnswerTime = 3s;  ///< for each part of its answer
 
 int fail(const char* what) {
   std::fprintf(stderr, "kata-affinity-agent: %s\n", what);
@@ -69,11 +68,11 @@ bool start_agent(const Options& options) {
 
 Fd connect_to_agent(const base::Clock& clock, const Options& options) {
   const auto path = socket_of(options);
-  auto fd = base::connect_unix(path, 0);
+  auto fd = base::connect_unix(path, kAnswerTime);
   if (fd) return std::move(*fd);
-  if (!start_agent(options)) return {};
+  if (!is_gone(fd) || !start_agent(options)) return {};
   const auto until = clock.now() + kStartTime;
-  while (!(fd = base::connect_unix(path, 0)) && clock.now() < until) clock.sleep(10ms);
+  while (!(fd = base::connect_unix(path, kAnswerTime)) && clock.now() < until) clock.sleep(10ms);
   return fd ? std::move(*fd) : Fd();
 }
 
@@ -85,7 +84,6 @@ bool send(const Fd& agent, const guest::ContainerNews& news) {
                             .payload = guest::encode(guest::Hello{.program = "hook"})}) +
       ttrpc::write_call(
           3, {.service = guest::kService, .method = "Container", .payload = guest::encode(news)});
-  ::setsockopt(agent.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerTime, sizeof kAnswerTime);
   if (::write(agent.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
     return false;
   }
@@ -116,7 +114,7 @@ int run_hook(const base::Clock& clock, Hook hook, const Options& options) {
   const auto id = text ? id_in_state(*text) : std::nullopt;
   if (!id) return fail("no container state on standard input");
   const Fd agent = connect_to_agent(clock, options);
-  if (!agent) return fail("no agent is running, and none could be started");
+  if (!agent) return fail("no agent can be reached, and none could be started");
   const guest::ContainerNews news{.id = *id, .stopped = hook == Hook::kPoststop};
   return send(agent, news) ? 0 : fail("no response from the agent");
 }

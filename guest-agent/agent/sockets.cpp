@@ -76,8 +76,9 @@ Result<Fd> listen_vsock(std::uint32_t port) {
   return fd;
 }
 
+/// A full backlog is no proof that nobody listens.
 Result<Fd> listen_unix(const std::filesystem::path& path) {
-  if (base::connect_unix(path, SOCK_NONBLOCK)) {
+  if (const auto probe = base::connect_unix(path); !is_gone(probe)) {
     return base::fail(ErrorCode::kConflict, "another program listens on " + path.native());
   }
   std::error_code none;

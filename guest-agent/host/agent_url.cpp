@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guest-agent/host/agent_url.hpp"
 
-#include <sys/socket.h>
-
 #include <utility>
 
 #include "base/unix_socket.hpp"
@@ -28,7 +26,7 @@ AgentUrl::AgentUrl(boost::asio::io_context& io, const base::Clock& clock,
                    std::function<void(const std::string&)> found)
     : found_(std::move(found)) {
   for (const auto& path : sockets) {
-    auto connected = base::connect_unix(path, SOCK_NONBLOCK);
+    auto connected = base::connect_unix(path);
     if (!connected) continue;
     query_.emplace(io, clock, std::move(*connected), http::Request{"GET", "/agent-url", {}},
                    kDeadline,

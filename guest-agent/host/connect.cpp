@@ -35,7 +35,7 @@ Opening opening_of(const Address& address) {
 
 base::Result<base::Fd> connect(const Address& address) {
   if (address.kind == Address::Kind::kVsock) return connect_vsock(address);
-  return base::connect_unix(address.path, SOCK_NONBLOCK);
+  return base::connect_unix(address.path);
 }
 
 }  // namespace ka::guest

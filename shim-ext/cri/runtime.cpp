@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/cri/runtime.hpp"
 
-#include <sys/socket.h>
-
 #include <boost/asio/io_context.hpp>
 #include <optional>
 #include <utility>
@@ -40,7 +38,7 @@ Runtime::Runtime(std::filesystem::path socket, const base::Clock& clock,
     : socket_(std::move(socket)), clock_(clock), deadline_(deadline) {}
 
 Result<std::string> Runtime::call(const std::string& method, std::string message) const {
-  auto connected = base::connect_unix(socket_, SOCK_NONBLOCK);
+  auto connected = base::connect_unix(socket_);
   if (!connected) return unexpected(std::move(connected.error()));
   boost::asio::io_context io;
   std::optional<Result<rpc::Response>> response;

@@ -50,7 +50,7 @@ void Plugin::report_unseen() {
 }
 
 void Plugin::connect() {
-  auto connected = base::connect_unix(path_, SOCK_NONBLOCK);
+  auto connected = base::connect_unix(path_);
   if (!connected) return end(connected.error().message);
   socket_ = std::make_unique<rpc::Socket>(
       io_, std::move(*connected),

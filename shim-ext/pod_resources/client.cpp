@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/pod_resources/client.hpp"
 
-#include <sys/socket.h>
-
 #include <utility>
 
 #include "base/unix_socket.hpp"
@@ -57,7 +55,7 @@ void Client::query_allocatable() {
 }
 
 void Client::call(const std::string& method, const Parse& parse, std::function<void()> then) {
-  auto connected = base::connect_unix(socket_, SOCK_NONBLOCK);
+  auto connected = base::connect_unix(socket_);
   if (!connected) return end(unexpected(std::move(connected.error())));
   call_.emplace(
       io_, clock_, std::move(*connected), grpc::Request{kService + method, {}}, kAnswerTime,

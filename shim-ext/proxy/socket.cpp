@@ -28,9 +28,7 @@ bool has_descriptors(const std::filesystem::path& proc, int pid) {
 
 }  // namespace
 
-base::Result<base::Fd> connect_to(const std::string& path) {
-  return base::connect_unix(path, SOCK_NONBLOCK);
-}
+base::Result<base::Fd> connect_to(const std::string& path) { return base::connect_unix(path); }
 
 void listen_in_own_name(const base::Fd& listener) {
   // net/unix/af_unix.c, unix_listen: each call takes the caller's credentials anew.

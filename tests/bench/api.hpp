@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -20,7 +21,7 @@ class Api {
  public:
   explicit Api(const std::string& path) {
     for (int tries = 0; tries < 500; ++tries) {
-      if (auto connected = base::connect_unix(path, 0)) {
+      if (auto connected = base::connect_unix(path, std::chrono::seconds{60})) {
         fd_ = std::move(*connected);
         return;
       }

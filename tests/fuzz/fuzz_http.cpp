@@ -64,7 +64,7 @@ void read_to_end(Bench& bench, const base::Fd& client) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Bench bench;
   (void)api::parse_target({reinterpret_cast<const char*>(data), size});
-  const auto client = base::connect_unix(bench.path, SOCK_NONBLOCK);
+  const auto client = base::connect_unix(bench.path);
   tests::require(client.has_value());
   for (std::size_t sent = 0; sent < size;) {
     const ssize_t put = ::send(client->get(), data + sent, size - sent, MSG_NOSIGNAL);

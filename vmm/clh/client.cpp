@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/clh/client.hpp"
 
-#include <sys/socket.h>
-
 #include <string>
 #include <utility>
 
@@ -55,7 +53,7 @@ void Client::query_in(std::chrono::milliseconds pause) {
 
 void Client::query() {
   wanted_ = false;
-  auto connected = base::connect_unix(options_.socket, SOCK_NONBLOCK);
+  auto connected = base::connect_unix(options_.socket);
   if (!connected) return fail(connected.error());
   query_.emplace(io_, clock_, std::move(*connected), http::Request{"GET", std::string(kVmInfo), {}},
                  options_.deadline,

@@ -43,7 +43,7 @@ int spawn(const std::vector<std::string>& arguments, const fs::path& output) {
 }
 
 base::Fd connect_to(const std::string& path) {
-  auto connected = base::connect_unix(path, 0);
+  auto connected = base::connect_unix(path, std::chrono::seconds{10});
   return connected ? std::move(*connected) : base::Fd();
 }
 

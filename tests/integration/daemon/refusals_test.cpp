@@ -31,7 +31,7 @@ using tests::Seconds;
 namespace {
 
 base::Fd connect_to(const std::string& path) {
-  auto connected = base::connect_unix(path, 0);
+  auto connected = base::connect_unix(path, std::chrono::seconds{10});
   REQUIRE(connected);
   return std::move(*connected);
 }

@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
@@ -18,7 +21,7 @@ TEST_CASE("a path must fit into a socket address") {
   CHECK(base::unix_address(std::string(107, 'a')));
   CHECK(base::unix_address(std::string(108, 'a')).error().code == ErrorCode::kInvalid);
   CHECK(base::unix_address("").error().code == ErrorCode::kInvalid);
-  CHECK(base::connect_unix(std::string(200, 'a'), 0).error().code == ErrorCode::kInvalid);
+  CHECK(base::connect_unix(std::string(200, 'a')).error().code == ErrorCode::kInvalid);
   CHECK(base::listen_unix(std::string(200, 'a')).error().code == ErrorCode::kInvalid);
 }
 
@@ -47,15 +50,27 @@ TEST_CASE("only sockets in a runtime's own directories are accepted") {
 TEST_CASE("a listening socket is found, exclusive and private") {
   const tests::TempDir dir;
   const auto path = dir.path() / "a.sock";
-  CHECK(base::connect_unix(path, 0).error().code == ErrorCode::kGone);
+  CHECK(base::connect_unix(path).error().code == ErrorCode::kGone);
   {
     const auto listener = base::listen_unix(path);
     REQUIRE(listener);
-    CHECK(base::connect_unix(path, SOCK_NONBLOCK));
+    CHECK(base::connect_unix(path));
     CHECK(base::listen_unix(path).error().code == ErrorCode::kConflict);
     struct stat found{};
     REQUIRE(::stat(path.c_str(), &found) == 0);
     CHECK((found.st_mode & 0777) == 0600);
   }
-  CHECK(base::connect_unix(path, 0).error().code == ErrorCode::kGone);
+  CHECK(base::connect_unix(path).error().code == ErrorCode::kGone);
+}
+
+TEST_CASE("connecting to a server that accepts nothing ends") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / "a.sock";
+  const auto listener = base::listen_unix(path);
+  REQUIRE(listener);
+  std::vector<base::Fd> waiting;
+  while (auto fd = base::connect_unix(path)) waiting.push_back(*std::move(fd));
+  CHECK(waiting.size() >= base::kBacklog);
+  CHECK(base::connect_unix(path).error().code == ErrorCode::kTransient);
+  CHECK(base::connect_unix(path, std::chrono::seconds{1}).error().code == ErrorCode::kTransient);
 }

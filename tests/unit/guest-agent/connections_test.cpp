@@ -34,7 +34,7 @@ struct Bench {
   std::filesystem::path path() const { return dir.path() / "agent.sock"; }
 
   base::Fd connect() {
-    auto fd = base::connect_unix(path(), SOCK_NONBLOCK);
+    auto fd = base::connect_unix(path());
     REQUIRE(fd);
     turn();
     return std::move(*fd);
@@ -73,7 +73,7 @@ struct Bench {
 
 TEST_CASE("a listener that can accept nobody is left alone until it can") {
   Bench bench;
-  const auto host = base::connect_unix(bench.path(), SOCK_NONBLOCK);
+  const auto host = base::connect_unix(bench.path());
   REQUIRE(host);
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);

@@ -34,7 +34,7 @@ namespace {
 class Client {
  public:
   explicit Client(const std::filesystem::path& path) {
-    auto connected = base::connect_unix(path, SOCK_NONBLOCK);
+    auto connected = base::connect_unix(path);
     REQUIRE(connected);
     fd_ = std::move(*connected);
   }

@@ -159,7 +159,7 @@ TEST_CASE("a running relay stays on the pool as it changes") {
   const std::string shim = (scene.dir.path() / "shim").string();
   auto at_shim = base::listen_unix(shim);
   auto listener = base::listen_unix(own);
-  auto guard = base::connect_unix(shim, SOCK_NONBLOCK);
+  auto guard = base::connect_unix(shim);
   REQUIRE((at_shim && listener && guard));
   const base::Fd shims_end(::accept4(at_shim->get(), nullptr, nullptr, SOCK_CLOEXEC));
   apart([&] {
