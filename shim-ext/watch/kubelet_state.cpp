@@ -156,6 +156,13 @@ class Claims {
   std::string bad_;
 };
 
+/// kubelet writes an empty file before its policy has started, and takes one for no state
+/// (cpumanager/policy_static.go, validateState): containers may run on any of its CPUs.
+bool is_uninitialized(const policy::CpuSet& pool,
+                      const std::vector<policy::ledger::Claim>& claims) {
+  return pool.empty() && claims.empty();
+}
+
 base::Result<policy::ledger::KubeletSeen> to_facts(const Checkpoint& checkpoint) {
   if (checkpoint.policy != "static") return policy::ledger::KubeletSeen{};
   auto pool = policy::parse_list<policy::CpuTag>(checkpoint.shared_pool);
@@ -168,6 +175,7 @@ base::Result<policy::ledger::KubeletSeen> to_facts(const Checkpoint& checkpoint)
   for (const auto& [uid, cpus] : checkpoint.pods) collected.add(uid, {}, cpus);
   auto claims = collected.release();
   if (!claims) return unexpected(std::move(claims.error()));
+  if (is_uninitialized(*pool, *claims)) return broken("kubelet has not initialized it yet");
   return policy::ledger::KubeletSeen{std::move(*pool), std::move(*claims)};
 }
 

@@ -129,7 +129,8 @@ TEST_CASE("setup: the isolated profile uses the shared pool if possible, else a 
       contains(isolated_with("sys/devices/system/node/has_cpu", "0-1\n"), "memory = \"migrate\""));
   CHECK(contains(isolated_with("sys/fs/cgroup/kubepods.slice/cpuset.cpus", ""), kIsolateKeys));
   CHECK(contains(isolated_with("var/lib/kubelet/cpu_manager_state",
-                               R"({"policyName":"static","defaultCpuSet":"","checksum":1})"),
+                               R"({"policyName":"static","defaultCpuSet":"",
+                                   "entries":{"u":{"c":"1-3"}},"checksum":1})"),
                  kIsolateKeys));
   const tests::TempDir root;
   write_node(root);

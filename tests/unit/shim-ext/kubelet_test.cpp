@@ -7,11 +7,13 @@
 #include "tests/catch.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text.hpp"
 #include "tests/text_log.hpp"
 
 using namespace ka;
 using policy::CpuSet;
 using policy::ledger::Claim;
+using tests::contains;
 using watch::parse_kubelet_state;
 using Claims = std::vector<Claim>;
 
@@ -121,7 +123,9 @@ TEST_CASE("a wrong checksum is reported and the content used; 0 means no checksu
   CHECK_FALSE(parse(std::string(kSecond) + "1}").checksum_fits);
   CHECK(parse(std::string(kSecond) + "0}").checksum_fits);
   CHECK(parse(std::string(kSecond) + "1}").seen.claims->size() == 2);
-  CHECK_FALSE(parse(R"({"data":"{\"policyName\":\"static\"}","dataChecksum":7})").checksum_fits);
+  CHECK_FALSE(
+      parse(R"({"data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0\"}","dataChecksum":7})")
+          .checksum_fits);
 }
 
 TEST_CASE("without the static policy no CPU has an owner") {
@@ -129,6 +133,17 @@ TEST_CASE("without the static policy no CPU has an owner") {
   CHECK(state.checksum_fits);
   CHECK(state.policy == "none");
   CHECK(state.seen == policy::ledger::KubeletSeen{});
+}
+
+/// kubelet 1.35 that starts without a state file writes this before its policy has started.
+TEST_CASE("a state that kubelet has not initialized says nothing of owners") {
+  constexpr const char* kFirst =
+      R"({"policyName":"static","defaultCpuSet":"","entries":{},"checksum":0})";
+  const auto state = parse_kubelet_state(kFirst);
+  REQUIRE_FALSE(state);
+  CHECK(contains(state.error().message, "not initialized"));
+  CHECK(parse(R"({"policyName":"static","defaultCpuSet":"","entries":{"u":{"c":"1-3"}}})")
+            .seen.claims->size() == 1);
 }
 
 TEST_CASE("invalid state files are rejected with a reason") {
