@@ -92,6 +92,7 @@ class Client::Connection : public std::enable_shared_from_this<Connection> {
   static asio::awaitable<void> keep_facts(std::shared_ptr<Connection> self);
 
   asio::awaitable<base::Error> talk();
+  base::Result<void> check_server() const;
   asio::awaitable<base::Error> receive();
   asio::awaitable<base::Result<json::value>> execute(std::string_view name, json::object arguments);
   asio::awaitable<base::Result<std::map<std::string, int>>> query_apic_ids(std::vector<Cpu> cpus);
@@ -203,11 +204,21 @@ asio::awaitable<base::Error> Client::Connection::talk() {
   base::Error error;
   if (failed) {
     error = connection_error(failed);
+  } else if (const auto allowed = check_server(); !allowed) {
+    error = allowed.error();
   } else {
     error = co_await receive();
   }
   if (!late_.empty()) error = {base::ErrorCode::kUnavailable, late_, 0};
   co_return base::error_in(name, error);
+}
+
+/// What is at the path now may be another server than when the client was started.
+base::Result<void> Client::Connection::check_server() const {
+  error_code failed;
+  const auto server = socket_.remote_endpoint(failed);
+  if (failed) return unexpected(connection_error(failed));
+  return vmm::check_qmp_server(server.path());
 }
 
 /// A server that sends faster than it is read waits in its own write: its events are none of ours.

@@ -283,6 +283,7 @@ TEST_CASE("Kata's own socket is rejected by its name") {
   CHECK(refused("/run//vc/vm/abc/./qmp.sock"));
   CHECK(refused("/run/user/1000/run/vc/vm/abc/qmp.sock"));
   CHECK(refused("/run/kata/abc/root/qmp.sock"));
+  CHECK(refused("/srv/node/vc/vm/abc/qmp.sock"));
   CHECK(refused("/run/containerd/io.containerd.runtime.v2.task/k8s.io/abc/qmp.sock"));
   CHECK_FALSE(refused("/run/vc/vm/abc/extra-monitor.sock"));
   CHECK_FALSE(refused("/tmp/demo/qmp.sock"));
@@ -301,6 +302,23 @@ TEST_CASE("Kata's own socket is rejected by its name") {
   const auto client = Client::start(io, clock, {.socket = "/run/vc/vm/abc/qmp.sock"}, {});
   REQUIRE_FALSE(client);
   CHECK(client.error().message.find("one client per socket") != std::string::npos);
+}
+
+TEST_CASE("Kata's own socket is left at once where another name leads to it") {
+  tests::TempDir dir;
+  std::filesystem::create_directories(dir.path() / "vc/vm/s");
+  const auto own = dir.path() / "vc/vm/s/qmp.sock";
+  ScriptedQemu qemu(own, hello());
+  std::filesystem::create_hard_link(own, dir.path() / "innocent.sock");
+  boost::asio::io_context io{1};
+  const base::Clock clock;
+  std::string why;
+  const auto client = Client::start(
+      io, clock, {.socket = dir.path() / "innocent.sock"},
+      {.facts = {}, .failed = [&](const base::Error& error) { why = error.message; }});
+  REQUIRE(client);
+  tests::run_until(io, [&] { return !why.empty(); });
+  CHECK(why.find("Kata's own QMP socket") != std::string::npos);
 }
 
 TEST_CASE("a server that sends without end is read at a bounded rate") {
