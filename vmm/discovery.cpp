@@ -188,7 +188,7 @@ void Discovery::State::read_beside(Observation& now, const NeighbourOf& neighbou
 }
 
 /// Why what was read cannot be trusted; null if it can. What was refused from the beginning
-/// is done without.
+/// is done without, and said.
 const base::Error* Discovery::State::blindness(const base::Trouble& trouble) const {
   if (trouble.passing()) return &*trouble.passing();
   return trouble.refused() && named && !is_refused ? &*trouble.refused() : nullptr;
@@ -276,7 +276,8 @@ base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::T
       .vmm = std::move(*vmm), .beside = {}, .members = {}, .foreign = {}, .monitor = {}};
   state.read_beside(now, neighbour_of, stats, trouble);
   if (monitor != nullptr) now.monitor = *monitor;
-  if (trouble.none() && state.answer.complete && state.last == now) return state.answer;
+  const bool was_read = state.answer.complete && !state.is_refused;
+  if (trouble.none() && was_read && state.last == now) return state.answer;
 
   const Kin before = state.kin;
   VmmThreads answer = state.read_anew(now, neighbour_of, stats, trouble);
@@ -288,6 +289,7 @@ base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::T
   if (state.last && has_unclaimed_newcomer(state.last->vmm, answer)) answer.complete = false;
   state.named = true;
   state.is_refused = trouble.refused().has_value();
+  if (state.is_refused) answer.trouble = trouble.refused()->message;
   state.answer = std::move(answer);
   state.known = now.members;
   state.last = std::move(now);

@@ -120,7 +120,8 @@ void Pass::report_trouble(const Sandbox& sandbox, bool was_seen) {
   if (is_seen == was_seen) return;
   node_.board.notify(
       is_seen ? NotificationKind::kSeen : NotificationKind::kUnseen, sandbox.id(),
-      is_seen ? "readable again" : "unreadable, keeping its last known state: " + sandbox.trouble(),
+      is_seen ? "readable again"
+              : "not completely readable, what is known of it stays: " + sandbox.trouble(),
       sandbox.trouble());
 }
 

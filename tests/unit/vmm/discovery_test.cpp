@@ -4,6 +4,7 @@
 #include "policy/plan/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/vmm/fixture.hpp"
+#include "tests/without_rights.hpp"
 
 using namespace ka;
 using ka::tests::FakeNode;
@@ -74,6 +75,25 @@ TEST_CASE("QEMU without thread names, by debugfs: indices are the APIC ids") {
                                {4004, "vcpu 16"}});
   CHECK(vcpus(*found) == "0:0 8:8 16:16");
   CHECK(found->vcpu_source == "kvm-debugfs, index by APIC id");
+}
+
+TEST_CASE("what the daemon may not read is said from the first time on, and the rest is used") {
+  const FakeNode node;
+  qemu(node);
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.fd(kVmm, 3, "anon_inode:kvm-vm");
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  const auto fds = node.proc() / std::to_string(kVmm) / "fd";
+  std::filesystem::permissions(node.proc().parent_path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(fds, std::filesystem::perms(0));
+  for (int time = 0; time < 2; ++time) {
+    const auto found = tests::without_rights([&] { return discovery.observe(nullptr); });
+    REQUIRE(found);
+    CHECK(found->trouble.find("Permission denied") != std::string::npos);
+    CHECK(vcpus(*found) == "0:-");
+  }
+  std::filesystem::permissions(fds, std::filesystem::perms(0755));
+  CHECK(discovery.observe(nullptr)->trouble.empty());
 }
 
 TEST_CASE("a vCPU plugged below others leaves their indices unchanged") {

@@ -2,33 +2,17 @@
 // Processes beside a VMM: what cannot be read is not taken for absent.
 #include "vmm/procfs/relatives.hpp"
 
-#include <unistd.h>
-
 #include <filesystem>
-#include <functional>
 #include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/fake_node.hpp"
+#include "tests/without_rights.hpp"
 
 using namespace ka;
 using tests::FakeNode;
 using tests::process_id;
-
-namespace {
-
-/// What `read` returns to a process that may not read everything. Only root has another user to
-/// be.
-std::vector<int> without_rights(const std::function<std::vector<int>()>& read) {
-  constexpr uid_t kNobody = 65534;
-  const bool is_root = ::geteuid() == 0;
-  if (is_root) REQUIRE(::seteuid(kNobody) == 0);
-  std::vector<int> found = read();
-  if (is_root) REQUIRE(::seteuid(0) == 0);
-  return found;
-}
-
-}  // namespace
+using tests::without_rights;
 
 TEST_CASE("a proxy that cannot be read is not gone") {
   const FakeNode node;
