@@ -62,18 +62,12 @@ TEST_CASE("an error that passes at once hides no VM") {
 }
 
 TEST_CASE("a pod that could not be seen ends with its process, and is not another's") {
-  SECTION("which has ended") {
+  SECTION("which has ended, or whose number another process has") {
+    const bool is_another = GENERATE(false, true);
     UnseenScene scene(100);
     scene.diary.drain();
     scene.unread_pids.clear();
-    scene.ended_pids = {100};
-    CHECK(scene.polled() == Lines{"after (gone s1)", "unseen"});
-  }
-  SECTION("whose number another process has") {
-    UnseenScene scene(100);
-    scene.diary.drain();
-    scene.unread_pids.clear();
-    scene.late_pids = {100};
+    (is_another ? scene.late_pids : scene.ended_pids) = {100};
     CHECK(scene.polled() == Lines{"after (gone s1)", "unseen"});
   }
   SECTION("which is of a container: the pod stays") {
