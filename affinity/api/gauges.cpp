@@ -88,11 +88,16 @@ void sum_isolation(const line::SandboxView& view, Totals& totals) {
   }
 }
 
+/// Those of which cannot be seen whether they have a VM.
+double count_unseen_pods(const line::Node& node) {
+  std::size_t pods = node.unproved.size();
+  for (const auto& [source, view] : node.board.sources()) pods += view.unseen.size();
+  return static_cast<double>(pods);
+}
+
 Totals sum_up(const line::Node& node) {
   Totals totals;
-  for (const auto& [source, view] : node.board.sources()) {
-    totals.unseen += static_cast<double>(view.unseen.size());
-  }
+  totals.unseen = count_unseen_pods(node);
   for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
     totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
@@ -101,7 +106,6 @@ Totals sum_up(const line::Node& node) {
     totals.classes[policy::plan::refusal_name(refusal)] = 0;
   }
   for (const policy::RoleInfo& info : policy::kRoles) totals.threads[info.name] = 0;
-  totals.unseen = static_cast<double>(node.unproved.size());
   for (const std::string& id : node.sandbox_ids()) {
     const auto view = node.view(id);
     if (!view) continue;

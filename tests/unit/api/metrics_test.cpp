@@ -142,9 +142,11 @@ TEST_CASE("threads that cannot be placed, seen or read have gauges", "[api]") {
   api.scene.node.write("proc/100/task", "");  // ENOTDIR
   api.scene.line().refresh("s1");
   api.scene.line().check_drift();
+  api.scene.board().set_source(policy::ledger::Source::kNri,
+                               {true, "containerd", false, {{"g", "no memory"}}});
   const std::string page = page_of(api);
   CAPTURE(page);
-  CHECK(missing(page, {"kata_affinity_unmanaged_threads 1", "kata_affinity_sandboxes_unseen 1",
+  CHECK(missing(page, {"kata_affinity_unmanaged_threads 1", "kata_affinity_sandboxes_unseen 2",
                        "kata_affinity_plan_warnings{code=\"too-few-vcpus\"} 1"}) == "");
 }
 
