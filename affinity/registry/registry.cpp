@@ -201,7 +201,9 @@ Change Registry::end(const std::string& sandbox) {
     refused_vmms_.vmm_ended(*pod->vmm);
     record_ended(*pod);
   }
-  Change change = apply({Source::kState, policy::ledger::PodGone{sandbox}});
+  const Event gone{Source::kState, policy::ledger::PodGone{sandbox}};
+  refused_vmms_.update(gone);
+  Change change = apply(gone);
   add_or_remove_sandbox(sandbox);
   board_.notify(NotificationKind::kSandboxEnded, sandbox, "VMM exited");
   notify_of_contests(change);

@@ -342,6 +342,21 @@ TEST_CASE("the number of a VMM that ended is no VM of its pod, after a restart t
   CHECK_FALSE(std::filesystem::exists(scene.dir.path() / "s1.json"));
 }
 
+TEST_CASE("what was refused of a pod is forgotten when its own VMM has ended") {
+  Scene scene;
+  const auto report = [&scene](const std::string& pod, policy::ProcessId vmm) {
+    scene.registry.fold({Source::kApi, PodSeen{.id = pod, .vmm = vmm}});
+  };
+  report("s1", {100, 5});
+  report("s2", {200, 5});
+  report("s1", {200, 5});
+  REQUIRE(scene.registry.refused_vmms().contains("s1"));
+  scene.registry.end("s1");
+  CHECK(scene.registry.refused_vmms().empty());
+  scene.registry.fold({Source::kApi, PodGone{"s2"}});
+  CHECK(scene.registry.remove_due_claims().empty());
+}
+
 TEST_CASE("a source that proves which process is the VMM names any number") {
   const auto source = GENERATE(Source::kApi, Source::kCgroup, Source::kLibvirt);
   Scene scene;
