@@ -143,6 +143,7 @@ Outcome Line::level() {
 void Line::add_or_remove_sandbox(const std::string& pod) {
   if (const policy::ledger::PodRecord* record = node_.registry.find(pod)) {
     node_.sandboxes.add(*record);
+    if (record->vmm) retry_unproved(pod);
   } else {
     node_.sandboxes.remove(pod);
     node_.released_pods.erase(pod);

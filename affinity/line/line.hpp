@@ -138,6 +138,7 @@ class Line {
   void hold_back(const state::Saved& saved, const base::Error& why);
   void forget(const std::string& id);
   void retry_unproved();
+  void retry_unproved(const std::string& id);
 
   Node& node_;
   board::Subscription guests_;

@@ -189,6 +189,13 @@ bool Node::has_no_vm(const policy::ledger::PodRecord& pod) const {
   return is_plain(pod) && !unproved.contains(pod.id);
 }
 
+state::Saved Unproved::updated(const policy::ledger::PodRecord& pod) const {
+  state::Saved now = saved;
+  now.pod.containers = pod.containers;
+  now.pod.overrides = pod.overrides;
+  return now;
+}
+
 /// What a restart must know of a pod. Of one whose VMM cannot be examined, also what was known.
 std::optional<state::Saved> Node::describe(const std::string& id) const {
   const policy::ledger::PodRecord* pod = registry.find(id);
@@ -196,10 +203,7 @@ std::optional<state::Saved> Node::describe(const std::string& id) const {
   const Sandbox* sandbox = sandboxes.find(id);
   if (sandbox != nullptr) return sandbox->saved(*pod);
   if (const auto held = unproved.find(id); held != unproved.end()) {
-    state::Saved saved = held->second.saved;
-    saved.pod.containers = pod->containers;
-    saved.pod.overrides = pod->overrides;
-    return saved;
+    return held->second.updated(*pod);
   }
   return state::Saved{.pod = *pod, .released = released_pods.contains(id)};
 }

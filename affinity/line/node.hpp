@@ -36,6 +36,9 @@ struct ProbeContext;
 struct Unproved {
   state::Saved saved;
   std::string reason;
+
+  /// The state with the containers and pins that the pod has now.
+  state::Saved updated(const policy::ledger::PodRecord& pod) const;
 };
 
 /// Node-wide settings.

@@ -77,16 +77,20 @@ void Line::forget(const std::string& id) {
   if (node_.sandboxes.find(id) == nullptr) handle({Source::kState, policy::ledger::PodGone{id}});
 }
 
-/// Another VMM that a source has reported of the pod meanwhile counts.
 void Line::retry_unproved() {
-  for (const auto& [id, held] : std::map(node_.unproved)) {
-    const policy::ledger::PodRecord* pod = node_.registry.find(id);
-    const bool is_another = pod == nullptr || (pod->vmm && pod->vmm != held.saved.pod.vmm);
-    if (is_another) {
-      node_.unproved.erase(id);
-    } else {
-      adopt_one(held.saved);
-    }
+  for (const auto& [id, held] : std::map(node_.unproved)) retry_unproved(id);
+}
+
+/// What a source has reported of the pod meanwhile counts: another VMM, containers, pins.
+void Line::retry_unproved(const std::string& id) {
+  const auto held = node_.unproved.find(id);
+  if (held == node_.unproved.end()) return;
+  const policy::ledger::PodRecord* pod = node_.registry.find(id);
+  const bool is_another = pod == nullptr || (pod->vmm && pod->vmm != held->second.saved.pod.vmm);
+  if (is_another) {
+    node_.unproved.erase(held);
+  } else {
+    adopt_one(held->second.updated(*pod));
   }
 }
 

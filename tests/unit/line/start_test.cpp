@@ -39,6 +39,30 @@ struct Restart : LineScene {
   }
 };
 
+/// A daemon has started that cannot examine the process of a's VMM.
+struct Hidden : Restart {
+  explicit Hidden(std::string file = "task/100/stat") : hidden(std::move(file)) {
+    std::filesystem::rename(proc / hidden, node.proc() / "hidden");
+    std::filesystem::create_symlink(proc / hidden, proc / hidden);  // open(2): ELOOP
+    if (hidden == "fd") {  // as of a process that is no child of ours: no program, either
+      std::filesystem::remove(proc / "exe");
+      std::ofstream(proc / "cmdline") << "init";
+    }
+    for (const int tid : {100, 110}) calls.own[tid] = {3, 5};
+    line().adopt();
+    line().check_drift();
+  }
+
+  void show() const {
+    std::filesystem::remove(proc / hidden);
+    std::filesystem::rename(node.proc() / "hidden", proc / hidden);
+    if (hidden == "fd") node.process(100, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+  }
+
+  const std::filesystem::path proc = node.proc() / "100";
+  const std::string hidden;
+};
+
 }  // namespace
 
 TEST_CASE("before an awaited source has reported, threads only lose CPUs") {
@@ -101,22 +125,7 @@ TEST_CASE("at the start only a VMM that is seen to be gone has ended") {
 }
 
 TEST_CASE("at the start a process that cannot be examined is not written to, and its pod is kept") {
-  Restart scene;
-  const auto proc = scene.node.proc() / "100";
-  const auto hide = [&](const char* file) {
-    std::filesystem::rename(proc / file, scene.node.proc() / "hidden");
-    std::filesystem::create_symlink(proc / file, proc / file);  // open(2): ELOOP
-    return file;
-  };
-  const auto* hidden = GENERATE(false, true) ? hide("task/100/stat") : hide("fd");
-  if (std::string(hidden) ==
-      "fd") {  // as of a process that is no child of ours: no program, either
-    std::filesystem::remove(proc / "exe");
-    std::ofstream(proc / "cmdline") << "init";
-  }
-  for (const int tid : {100, 110}) scene.calls.own[tid] = {3, 5};
-  scene.line().adopt();
-  scene.line().check_drift();
+  Hidden scene(GENERATE("task/100/stat", "fd"));
   CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b"});
   CHECK(scene.cpus(100) + ' ' + scene.cpus(110) == "3,5 3,5");
   CHECK(scene.line().node().ledger().exclusive() == CpuSet{3});
@@ -126,12 +135,8 @@ TEST_CASE("at the start a process that cannot be examined is not written to, and
   CHECK(report.verdict() == line::Verdict::kUnknown);
   CHECK((report.known.sandboxes == 2 && report.seen.sandboxes == 1));
   SECTION("it is seen to be the VMM, by this daemon or the next") {
-    std::filesystem::remove(proc / hidden);
-    std::filesystem::rename(scene.node.proc() / "hidden", proc / hidden);
-    if (std::string(hidden) == "fd") {
-      scene.node.process(100, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
-      scene.start();
-    }
+    scene.show();
+    if (GENERATE(false, true)) scene.start();
     scene.line().adopt();
     scene.line().check_drift();
     CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"a", "b"});
@@ -142,7 +147,7 @@ TEST_CASE("at the start a process that cannot be examined is not written to, and
     CHECK(scene.cpus(110) == "0-7");
   }
   SECTION("it ends") {
-    std::filesystem::remove_all(proc);
+    std::filesystem::remove_all(scene.proc);
     scene.calls.gone.insert(100);
     scene.line().check_drift();
     CHECK(scene.line().node().ledger().find("a") == nullptr);
@@ -154,6 +159,29 @@ TEST_CASE("at the start a process that cannot be examined is not written to, and
     CHECK(scene.line().node().unproved.empty());
     CHECK(scene.cpus(210) == "0-3");
   }
+}
+
+TEST_CASE("what an operator removes of a pod whose VMM cannot be examined stays removed") {
+  Hidden scene;
+  REQUIRE(scene.requests().submit({Source::kApi, policy::ledger::ContainerGone{"a", "app"}}));
+  scene.show();
+  scene.line().check_drift();
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"a", "b"});
+  CHECK(scene.line().node().ledger().exclusive().empty());
+}
+
+TEST_CASE("a VMM that could not be examined has what is known of it when a source reports it") {
+  Hidden scene;
+  scene.show();
+  scene.line().handle(
+      {Source::kNri, policy::ledger::PodSeen{.id = "a", .vmm = tests::process_id(100)}});
+  CHECK(scene.line().node().unproved.empty());
+  scene.start();  // what the daemon before has saved
+  scene.line().adopt();
+  CHECK(scene.cpus(110) == "3");
+  REQUIRE(scene.remove("b"));
+  REQUIRE(scene.requests().release("a"));
+  CHECK(scene.cpus(110) == "0-7");
 }
 
 TEST_CASE("no mask is wider than kubelet's new assignments allow") {
