@@ -97,10 +97,8 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
 base::Result<void> Sandbox::discover(const ProbeContext& context, const vmm::Target& target) {
   if (!discovery_ || discovery_->target() != target) discovery_.emplace(context.roots, target);
   const auto vm_of = [&](const policy::ProcessId& process) {
-    const auto found = std::ranges::find_if(context.ledger.pods(), [&](const auto& entry) {
-      return entry.first != id_ && entry.second.vmm == process;
-    });
-    return found == context.ledger.pods().end() ? std::string() : found->first;
+    const PodRecord* holder = context.ledger.find_holder(process, id_);
+    return holder == nullptr ? std::string() : holder->id;
   };
   auto seen = discovery_->observe(monitor_ ? &*monitor_ : nullptr, context.stats, vm_of);
   if (seen && forget_ended(*seen)) seen = discovery_->observe(&*monitor_, context.stats, vm_of);

@@ -204,7 +204,7 @@ const PodRecord* Ledger::find(std::string_view id) const {
 
 const PodRecord* Ledger::find_holder(const ProcessId& vmm, std::string_view id) const {
   const auto found = std::ranges::find_if(
-      pods_, [&](const auto& entry) { return entry.first != id && entry.second.vmm == vmm; });
+      pods_, [&](const auto& entry) { return entry.second.vmm == vmm && entry.first != id; });
   return found == pods_.end() ? nullptr : &found->second;
 }
 

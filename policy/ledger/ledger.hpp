@@ -57,7 +57,7 @@ struct PodRecord {
   GradeRequest requested_grade = GradeRequest::kNone;
   std::optional<ProcessId> proxy;  ///< the shim proxy before its shim
   std::optional<CpuSet> original_cpus;
-  bool domain_pinned = false;
+  bool domain_pinned = false;  ///< libvirt's record of the domain has pins of ours, or may have
   Source source = Source::kApi;
   std::map<std::string, ContainerRecord> containers;
   std::vector<Pin> overrides;
