@@ -22,29 +22,30 @@ std::vector<int> list_members(const Membership& by) {
 
 Members::Members(const Membership& by) : by_(by), pids_(list_members(by)) {}
 
-/// The nearest of its ancestors that is anybody's decides whose it is.
 bool Members::has(const SeenProcess& process) {
   if (!is_listed(process.id())) return false;
   const auto line = ancestry(by_.roots.proc, process.pid);
   by_.trouble.record(line);
   if (!line) return false;
-  bool is_own = !by_.target.is_cgroup_named || is_shown(process.id());
-  for (const policy::ProcessId& one : *line) {
-    if (is_kin(one)) {
-      is_own = true;
-      break;
-    }
-    const std::string neighbour = by_.neighbour_of(one);
-    if (neighbour.empty()) continue;
-    add_foreign(process, "belongs to sandbox \"" + neighbour + '"');
-    return false;
-  }
-  if (is_own) {
+  const std::string reason = why_foreign(process.id(), *line);
+  if (reason.empty()) {
     counted_.emplace(process.pid, process.start_time);
   } else {
-    add_foreign(process, "was not started by the VMM or its shim");
+    add_foreign(process, reason);
   }
-  return is_own;
+  return reason.empty();
+}
+
+/// The nearest of its ancestors that is anybody's decides whose it is.
+std::string Members::why_foreign(const policy::ProcessId& process,
+                                 const std::vector<policy::ProcessId>& line) const {
+  for (const policy::ProcessId& one : line) {
+    if (is_kin(one)) return {};
+    const std::string neighbour = by_.neighbour_of(one);
+    if (!neighbour.empty()) return "belongs to sandbox \"" + neighbour + '"';
+  }
+  const bool is_own = !by_.target.is_cgroup_named || is_shown(process);
+  return is_own ? "" : "was not started by the VMM or its shim";
 }
 
 /// It may have the pid of a member that ended since the members were listed.
@@ -70,7 +71,7 @@ void Members::add_foreign(const SeenProcess& process, const std::string& why) {
     return;
   }
   foreign_.push_back("process " + std::to_string(process.pid) + " \"" + process.comm +
-                     "\" in its cgroup " + why + ", and is not placed with it");
+                     "\" in its cgroup " + why);
 }
 
 std::vector<std::string> Members::foreign() const {

@@ -39,6 +39,8 @@ class Members {
 
  private:
   bool is_listed(const policy::ProcessId& process);
+  std::string why_foreign(const policy::ProcessId& process,
+                          const std::vector<policy::ProcessId>& line) const;
   bool is_kin(const policy::ProcessId& process) const;
   bool is_shown(const policy::ProcessId& process) const;
   void add_foreign(const SeenProcess& process, const std::string& why);

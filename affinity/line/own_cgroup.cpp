@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "affinity/host/cgroup_names.hpp"
-#include "base/files.hpp"
 #include "base/process.hpp"
-#include "vmm/procfs/kvm_fds.hpp"
-#include "vmm/procfs/relatives.hpp"
-#include "vmm/procfs/vhost_user.hpp"
+#include "base/thread_stats.hpp"
+#include "vmm/threads.hpp"
 
 namespace ka::line {
 namespace {
@@ -81,84 +79,23 @@ Result<fs::path> mount_of(const vmm::Roots& roots, const fs::path& cgroup) {
               "cgroup: " + cgroup.string() + " does not exist below " + roots.cgroup.string());
 }
 
-/// At the other ends of its unix sockets. Empty without the privilege to see that.
-Result<std::vector<int>> peers_of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
-  base::Trouble trouble;
-  const auto fds = vmm::read_fds(roots.proc, vmm.pid);
-  trouble.record(fds);
-  auto peers = vmm::unix_peers(roots.proc, vmm.pid, fds.value_or(vmm::OpenFds{}).sockets, trouble);
-  if (trouble.passing()) return unseen(*trouble.passing());
-  return peers;
-}
-
-bool is_kernel_thread(const fs::path& proc, const std::vector<policy::ProcessId>& line) {
-  constexpr int kKthreadd = 2;
-  return line.size() == 2 && line.back().pid == kKthreadd &&
-         vmm::program_name(proc, line.front().pid).empty();
-}
-
-/// The processes that may sit beside a VMM: itself, its shims, what these have started, and what
-/// serves the VM.
-class Family {
- public:
-  static Result<Family> of(const vmm::Roots& roots, const policy::ProcessId& vmm) {
-    const auto stat = base::ProcFs(roots.proc).stat(vmm.pid);
-    auto peers = peers_of(roots, vmm);
-    if (!stat && !is_gone(stat)) return unseen(stat.error());
-    if (!peers) return unexpected(peers.error());
-    base::Trouble trouble;
-    const vmm::SeenProcess seen{.pid = vmm.pid, .ppid = stat ? stat->ppid : 0};
-    auto members = vmm::shim_ancestors(roots.proc, seen, trouble);
-    if (trouble.any()) return unseen(*trouble.any());
-    members.push_back(vmm);
-    return Family(roots.proc, std::move(members), std::move(*peers));
-  }
-
-  /// True of one that has ended, and of a kernel thread.
-  Result<bool> has(int pid) const {
-    const auto line = vmm::ancestry(proc_, pid);
-    if (is_gone(line)) return true;
-    if (!line) return unseen(line.error());
-    if (std::ranges::binary_search(peers_, pid) || is_kernel_thread(proc_, *line)) return true;
-    return std::ranges::any_of(*line, [&](const policy::ProcessId& one) {
-      return std::ranges::find(members_, one) != members_.end();
-    });
-  }
-
- private:
-  Family(fs::path proc, std::vector<policy::ProcessId> members, std::vector<int> peers)
-      : proc_(std::move(proc)), members_(std::move(members)), peers_(std::move(peers)) {}
-
-  fs::path proc_;
-  std::vector<policy::ProcessId> members_;
-  std::vector<int> peers_;
-};
-
-/// Of the processes in a cgroup, one that is none of the family; 0: there is none.
-Result<int> find_stranger(const fs::path& directory, const Family& family) {
-  base::Trouble trouble;
-  const auto members = vmm::cgroup_members(directory, trouble);
-  if (trouble.any()) return unseen(*trouble.any());
-  for (const int pid : members) {
-    const auto is_own = family.has(pid);
-    if (!is_own) return unexpected(is_own.error());
-    if (!*is_own) return pid;
-  }
-  return 0;
-}
-
+/// By the rule that also decides, later, which processes of the cgroup are placed with the VM.
 Result<void> check_members(const policy::ledger::PodRecord& pod, const fs::path& mount,
                            const fs::path& cgroup, const vmm::Roots& roots) {
-  const auto family = Family::of(roots, *pod.vmm);
-  if (!family) return unexpected(family.error());
-  const auto stranger = find_stranger(mount / cgroup.relative_path(), *family);
-  if (!stranger) return unexpected(stranger.error());
-  if (*stranger == 0) return {};
-  const auto place = cgroup_of(roots, *stranger);
+  const vmm::Target target{.vmm = *pod.vmm,
+                           .cgroup = mount / cgroup.relative_path(),
+                           .proxy = pod.proxy,
+                           .is_cgroup_named = true};
+  base::ThreadStats stats(roots.proc);
+  const auto seen =
+      vmm::Discovery(roots, target).observe(nullptr, stats, [](const policy::ProcessId&) {
+        return std::string();
+      });
+  if (is_gone(seen)) return {};
+  if (!seen) return unseen(seen.error());
+  if (seen->foreign.empty()) return {};
   return fail(ErrorCode::kInvalid,
-              "cgroup: " + cgroup.string() + " is not the sandbox's own: process " +
-                  std::to_string(*stranger) + (place ? " in " + place->string() : std::string()) +
-                  " was not started by its VMM or its shim");
+              "cgroup: " + cgroup.string() + " is not the sandbox's own: " + seen->foreign.front());
 }
 
 /// The VMM's cgroups lie within the one that is named for it.

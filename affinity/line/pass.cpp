@@ -96,7 +96,8 @@ bool Pass::observe_one(Sandbox& sandbox) {
   if (!sandbox.trouble().empty()) ++outcome_.errors.unreadable;
   report_trouble(sandbox, was_seen);
   for (const std::string& foreign : sandbox.new_foreign()) {
-    node_.board.notify(NotificationKind::kForeignProcess, sandbox.id(), foreign);
+    node_.board.notify(NotificationKind::kForeignProcess, sandbox.id(),
+                       foreign + ": not placed with it");
   }
   if (seen) record_trespass(node_, sandbox);
   return seen.has_value();

@@ -250,8 +250,8 @@ TEST_CASE("a cgroup that is not the sandbox's own is rejected with the reason") 
     return done ? std::string("taken") : done.error().message;
   };
   CHECK(put("a", 100, "/pods") ==
-        "cgroup: /pods is not the sandbox's own: process 200 in /pods/b was not started by its VMM "
-        "or its shim");
+        "cgroup: /pods is not the sandbox's own: process 200 \"qemu-system-x86\" in its cgroup was "
+        "not started by the VMM or its shim");
   CHECK(put("a", 100, "/pods/b") == "cgroup: the VMM is not in /pods/b but in /pods/a/inner");
   CHECK(put("b", 200, "/pods/b") == "taken");
   CHECK(put("a", 100, "pods/") == "cgroup: /pods holds sandbox \"b\", which is in /pods/b");

@@ -122,8 +122,8 @@ TEST_CASE("a stranger beside the VMM in the cgroup that is named for it is refus
   const auto put = [&] { return scene.requests().submit({Source::kApi, pod_of("g", 100, "/vm")}); };
   REQUIRE_FALSE(put());
   CHECK(put().error().message ==
-        "cgroup: /vm is not the sandbox's own: process 500 in /vm was not started by its VMM or "
-        "its shim");
+        "cgroup: /vm is not the sandbox's own: process 500 \"sleep\" in its cgroup was not started "
+        "by the VMM or its shim");
   scene.node.thread(500, 500, "sleep", 100);
   CHECK(put());
 }
