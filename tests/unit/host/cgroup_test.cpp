@@ -34,6 +34,16 @@ class Node {
   tests::TempDir dir_;
 };
 
+/// A cgroup with `cpus` configured, below one that has CPUs 0-1 and 4-7 left.
+host::Cgroups with_vm(const Node& node, const std::string& cpus, const std::string& effective) {
+  node.mounts(node.v2_mount());
+  node.write("v2/cgroup.controllers", "cpuset");
+  node.write("v2/kubepods/cpuset.cpus.effective", "0-1,4-7");
+  node.write("v2/kubepods/vm/cpuset.cpus", cpus);
+  node.write("v2/kubepods/vm/cpuset.cpus.effective", effective);
+  return host::Cgroups::find(node.proc()).value();
+}
+
 }  // namespace
 
 TEST_CASE("v2 is used if it controls cpusets, else v1") {
@@ -66,36 +76,25 @@ TEST_CASE("a process's v2 cgroup has its effective set") {
 TEST_CASE(
     "CPUs of the vCPUs' partition are the VMM's, although no other thread of it may use them") {
   const Node node;
-  node.mounts(node.v2_mount());
-  node.write("v2/cgroup.controllers", "cpuset");
-  node.write("v2/kubepods/cpuset.cpus.effective", "0-1,4-7");
-  node.write("v2/kubepods/vm/cpuset.cpus", "0-3");
-  node.write("v2/kubepods/vm/cpuset.cpus.effective", "0-1");
-  const auto cgroups = host::Cgroups::find(node.proc());
-  REQUIRE(cgroups);
-  CHECK(cgroups->read(node.path("v2/kubepods/vm"))->cpus == CpuSet{0, 1});
+  const auto cgroups = with_vm(node, "0-3", "0-1");
+  const auto vm = node.path("v2/kubepods/vm");
+  CHECK(cgroups.read(vm)->cpus == CpuSet{0, 1});
   node.write("v2/kubepods/vm/kata-affinity/cpuset.cpus.effective", "2-3");
-  CHECK(cgroups->read(node.path("v2/kubepods/vm"))->cpus == CpuSet{0, 1, 2, 3});
-  CHECK(cgroups->read(node.path("v2/kubepods"))->cpus == CpuSet{0, 1, 4, 5, 6, 7});
-  const auto cpuset = cgroups->cpuset(node.path("v2/kubepods/vm"));
+  CHECK(cgroups.read(vm)->cpus == CpuSet{0, 1, 2, 3});
+  CHECK(cgroups.read(node.path("v2/kubepods"))->cpus == CpuSet{0, 1, 4, 5, 6, 7});
+  const auto cpuset = cgroups.cpuset(vm);
   CHECK(cpuset->bound == CpuSet::range(0, 7));
   CHECK(cpuset->effective() == CpuSet{0, 1, 2, 3});
 }
 
 TEST_CASE("a cgroup that is a partition has what it took, not what is left above it") {
   const Node node;
-  node.mounts(node.v2_mount());
-  node.write("v2/cgroup.controllers", "cpuset");
-  node.write("v2/kubepods/cpuset.cpus.effective", "0-1,4-7");
-  node.write("v2/kubepods/vm/cpuset.cpus", "0-5");
-  node.write("v2/kubepods/vm/cpuset.cpus.effective", "2-3");
-  const auto cgroups = host::Cgroups::find(node.proc());
-  REQUIRE(cgroups);
-  const auto cpuset = cgroups->cpuset(node.path("v2/kubepods/vm"));
-  CHECK(cpuset->bound == CpuSet{2, 3});
-  CHECK(cpuset->effective() == CpuSet{2, 3});
+  const auto cgroups = with_vm(node, "0-5", "2-3");
+  const auto vm = node.path("v2/kubepods/vm");
+  CHECK(cgroups.cpuset(vm)->bound == CpuSet{2, 3});
+  CHECK(cgroups.cpuset(vm)->effective() == CpuSet{2, 3});
   node.write("v2/kubepods/vm/cpuset.cpus.effective", "0-1,4-5");
-  CHECK(cgroups->cpuset(node.path("v2/kubepods/vm"))->bound == CpuSet{0, 1, 4, 5, 6, 7});
+  CHECK(cgroups.cpuset(vm)->bound == CpuSet{0, 1, 4, 5, 6, 7});
 }
 
 TEST_CASE("what cannot be read is neither no controller, nor no partition, nor another file") {
