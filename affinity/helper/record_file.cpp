@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/helper/record_file.hpp"
 
-#include <boost/json/serialize.hpp>
 #include <system_error>
 
 #include "base/boot_id.hpp"
+#include "base/json/checksum.hpp"
 
 namespace ka::helper {
 
@@ -15,7 +15,7 @@ constexpr int kVersion = 1;
 std::string record_text(boost::json::object document, const std::string& boot_id) {
   document["version"] = kVersion;
   document["boot_id"] = boot_id;
-  return boost::json::serialize(document) + '\n';
+  return base::with_checksum(document);
 }
 
 base::Result<void> read_record_text(
@@ -31,6 +31,7 @@ base::Result<void> read_record_text(
   if (version != kVersion) return base::fail(ErrorCode::kInvalid, "unknown version");
   std::string boot;
   fields.read("boot_id", boot);
+  base::check_checksum(fields, text);
   read(fields, errors);
   fields.finish();
   if (!errors.empty()) return unexpected(errors.error());

@@ -3,13 +3,13 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <system_error>
 #include <utility>
 
 #include "base/boot_id.hpp"
 #include "base/files.hpp"
+#include "base/json/checksum.hpp"
 #include "base/json/json.hpp"
 #include "base/private_directory.hpp"
 #include "base/text.hpp"
@@ -145,9 +145,8 @@ bool is_there(const std::filesystem::path& path) {
 std::string to_text(const std::vector<Saved>& saved, const std::string& boot_id) {
   json::array containers;
   for (const Saved& one : saved) containers.push_back(to_json(one));
-  return json::serialize(json::object{
-             {"version", kVersion}, {"boot_id", boot_id}, {"containers", std::move(containers)}}) +
-         '\n';
+  return base::with_checksum(
+      {{"version", kVersion}, {"boot_id", boot_id}, {"containers", std::move(containers)}});
 }
 
 base::Result<std::vector<Saved>> from_text(std::string_view text, const std::string& boot_id) {
@@ -159,6 +158,7 @@ base::Result<std::vector<Saved>> from_text(std::string_view text, const std::str
   int version = 0;
   fields.read("version", version);
   if (version != kVersion) return fail(ErrorCode::kInvalid, "unknown version");
+  base::check_checksum(fields, text);
   std::string boot;
   fields.read("boot_id", boot);
   if (!errors.empty()) return unexpected(errors.error());

@@ -2,7 +2,6 @@
 // The text form of a state file.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
 #include "affinity/documents/plan.hpp"
@@ -11,6 +10,7 @@
 #include "affinity/state/guest.hpp"
 #include "affinity/state/store.hpp"
 #include "base/boot_id.hpp"
+#include "base/json/checksum.hpp"
 #include "base/json/json.hpp"
 
 namespace ka::state {
@@ -288,7 +288,7 @@ std::string to_text(const Saved& saved, const std::string& boot_id) {
   if (!(saved.guest == SavedGuest())) document["guest"] = to_json(saved.guest);
   if (saved.ended) document["ended"] = to_json(*saved.ended);
   if (saved.plan) document["plan"] = documents::placements_to_json(*saved.plan);
-  return json::serialize(document) + '\n';
+  return base::with_checksum(document);
 }
 
 base::Result<Saved> from_text(std::string_view text, const std::string& boot_id) {
@@ -307,6 +307,8 @@ base::Result<Saved> from_text(std::string_view text, const std::string& boot_id)
     return fail(ErrorCode::kInvalid, "version " + std::to_string(version) +
                                          ", but this program reads " + std::to_string(kVersion));
   }
+  base::check_checksum(fields, text);  // first: the boot is among what may be damaged
+  if (!input_error.empty()) return unexpected(input_error.error());
   if (auto present = base::check_boot(boot, boot_id); !present) {
     return unexpected(std::move(present.error()));
   }

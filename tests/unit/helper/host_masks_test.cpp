@@ -17,9 +17,11 @@
 #include "base/files.hpp"
 #include "policy/facts/quiet.hpp"
 #include "tests/catch.hpp"
+#include "tests/flipped_bits.hpp"
 #include "tests/scripted_server.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
+#include "tests/text.hpp"
 #include "tests/text_log.hpp"
 
 using namespace ka;
@@ -220,6 +222,18 @@ TEST_CASE("no mask of the kernel waits for systemd or for irqbalance") {
   }
   const std::string narrowed = "0-1,4-7\nf3\nf3\nf3\nf3\n";
   CHECK(when_called == std::set{"irqbalance: " + narrowed, "systemd: " + narrowed});
+}
+
+TEST_CASE("a record with any bit flipped is damaged, not of another boot and not believed") {
+  const std::string boot = "5f0f1c2e-0000-4000-8000-000000000000";
+  const MaskRecords records{{2, 3}, {{{"unit", "system.slice"}, {{0}, {}}}}, {}, {7}, {}};
+  const std::string good = to_text(records, boot);
+  REQUIRE(from_text<MaskRecords>(good, boot));
+  tests::for_each_flipped_bit(good, [&](const std::string& text) {
+    const auto read = from_text<MaskRecords>(text, boot);
+    return !read && read.error().code == ErrorCode::kInvalid;
+  });
+  CHECK(from_text<MaskRecords>(tests::without_checksum(good), boot) == records);
 }
 
 TEST_CASE("records are read as they were written, and nothing else is") {

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "tests/catch.hpp"
+#include "tests/flipped_bits.hpp"
 #include "tests/temp_dir.hpp"
+#include "tests/text.hpp"
 #include "tests/unit/managed/scene.hpp"
 
 using namespace ka;
@@ -44,6 +46,18 @@ TEST_CASE("the file of another boot is forgotten, a damaged one set aside") {
   CHECK(file.load());
 }
 
+TEST_CASE("allocations with any bit flipped are damaged, not of another boot and not believed") {
+  const std::string boot = "5f0f1c2e-0000-4000-8000-000000000000";
+  const std::vector saved{Saved{.entry = {.about = container("a", 2).candidate}}};
+  const std::string good = managed::to_text(saved, boot);
+  REQUIRE(managed::from_text(good, boot));
+  tests::for_each_flipped_bit(good, [&](const std::string& text) {
+    const auto read = managed::from_text(text, boot);
+    return !read && read.error().code == base::ErrorCode::kInvalid;
+  });
+  CHECK(managed::from_text(tests::without_checksum(good), boot) == saved);
+}
+
 TEST_CASE("allocations of another user are set aside, not read") {
   if (::geteuid() != 0) return;  // only root can give a file away
   constexpr uid_t kStranger = 65534;
@@ -69,8 +83,8 @@ TEST_CASE("allocations of the largest size are written and read back, a byte mor
   CHECK(std::filesystem::file_size(path) == managed::kMaxFile);
   large.entry.about.name += 'n';
   CHECK_FALSE(file.save({large}));
-  REQUIRE(file.save({small}));
-  std::ofstream(path, std::ios::app) << std::string(managed::kMaxFile - written, ' ');
+  const std::string text = tests::without_checksum(managed::to_text({small}, "boot"));
+  std::ofstream(path) << text << std::string(managed::kMaxFile - text.size(), ' ');
   CHECK(file.load() == std::vector{small});
   std::ofstream(path, std::ios::app) << ' ';
   CHECK_FALSE(file.load());
