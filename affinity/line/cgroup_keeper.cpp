@@ -12,6 +12,7 @@ void CgroupKeeper::observe(const std::optional<host::Cgroups>& cgroups, const Di
   if (directory != directory_) forget();
   directory_ = directory;
   cpuset_.reset();
+  is_unread_ = false;
   if (state_ != State::kRefused) problem_.clear();
   if (!why_not.empty()) problem_ = why_not;
   state_ = observed(cgroups, why_not.empty() ? mode : CgroupMode::kObey);
@@ -25,6 +26,7 @@ CgroupKeeper::State CgroupKeeper::observed(const std::optional<host::Cgroups>& c
   auto seen = cgroups->cpuset(directory_);
   if (!seen) {
     problem_ = seen.error().message;
+    is_unread_ = true;
     return unmanaged;
   }
   cpuset_ = std::move(*seen);
@@ -97,18 +99,21 @@ bool CgroupKeeper::write(const CpuSet& cpus, Time now, const CgroupWriter& write
     return true;
   }
   retry_ = now + retries_.next();
-  const bool is_final = done.error().code == base::ErrorCode::kPermission;
+  const bool is_final =
+      done.error().code == base::ErrorCode::kPermission && state_ != State::kReturning;
   state_ = is_final ? State::kRefused : State::kFailed;
   (is_final ? problem_ : failure_) = done.error().message;
   return false;
 }
 
-/// Where others have written since, what they wrote stays.
+/// Where others have written since, what they wrote stays. Where it fails, the cgroup is ours
+/// still.
 bool CgroupKeeper::give_back(const CpuSet& foreign, Time now, const CgroupWriter& writer) {
-  const bool written =
-      !is_foreign() && write(policy::plan::given_back(*cpuset_, *theirs_, foreign), now, writer);
+  const bool is_to_be_written = !is_foreign();
+  const CpuSet cpus = policy::plan::given_back(*cpuset_, *theirs_, foreign);
+  if (is_to_be_written && !write(cpus, now, writer)) return false;
   forget();
-  return written;
+  return is_to_be_written;
 }
 
 void CgroupKeeper::forget() {
@@ -131,7 +136,9 @@ void CgroupKeeper::retry_due(Time now) {
 bool CgroupKeeper::has_new_problem() { return std::exchange(reported_, problem()) != problem(); }
 
 bool CgroupKeeper::is_unchanged(const std::optional<host::Cgroups>& cgroups, Time now) const {
-  if (state_ == State::kUnmanaged || state_ == State::kReturning || !cpuset_) return true;
+  if (is_unread_) return false;
+  if (state_ == State::kUnmanaged || !cpuset_) return true;
+  if (state_ == State::kReturning) return !is_retry_due(now);
   const bool is_due = (state_ == State::kContested && may_answer(now)) || is_retry_due(now);
   const auto seen = cgroups->cpuset(directory_);
   return seen && *seen == *cpuset_ && !is_due;

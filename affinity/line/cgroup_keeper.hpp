@@ -20,6 +20,7 @@
 //   managed, open    the kernel refuses a write (EPERM, EROFS)            refused
 //   returning        widen(): others' cpuset is written back              unmanaged
 //   returning        widen(), and the vCPUs have a partition still        returning
+//   returning        widen(), and the write fails                         failed
 //   refused          retry_refused(), or retry_due() after the back-off   failed
 #pragma once
 
@@ -83,6 +84,10 @@ class CgroupKeeper {
   bool in_charge() const;
   /// The same, and nothing is written.
   bool only_watches() const { return state_ == State::kWatched; }
+  /// Its last write failed, and it has not been observed since.
+  bool has_failed() const { return state_ == State::kFailed; }
+  /// What others wrote could not be written back yet.
+  bool is_unreturned() const { return state_ == State::kReturning && !failure_.empty(); }
   /// It is to be managed, and the kernel does not let us write it.
   bool is_refused() const { return state_ == State::kRefused && has_seen(); }
   /// The threads have room for the way to their places, and none of it is another pod's.
@@ -143,6 +148,7 @@ class CgroupKeeper {
   State state_ = State::kUnmanaged;
   Directory directory_;
   std::optional<policy::plan::Cpuset> cpuset_;  ///< as last seen, or written by us since
+  bool is_unread_ = false;                      ///< it could not be
   std::string problem_;                         ///< as last seen
   std::string failure_;                         ///< of a write that is still to be done
   std::optional<policy::CpuSet> theirs_;

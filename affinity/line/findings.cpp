@@ -116,7 +116,9 @@ void collect_unwritten_cgroup(const std::string& sandbox, const CgroupKeeper& ke
                               const policy::CpuSet& foreign, VerifyReport& report) {
   const policy::CpuSet actual = keeper.cpuset().effective();
   const policy::CpuSet touched = actual & foreign;
-  std::string text = "its cgroup cannot be written and has CPUs " + policy::format_list(actual);
+  const std::string deed = keeper.is_unreturned() ? "restored" : "written";
+  std::string text =
+      "its cgroup cannot be " + deed + " and has CPUs " + policy::format_list(actual);
   if (!touched.empty()) {
     text += ", of which " + policy::format_list(touched) + " belong to another pod";
   }
@@ -172,7 +174,8 @@ void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& th
 void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
                     const policy::CpuSet& wanted, const policy::CpuSet& foreign,
                     VerifyReport& report) {
-  if (keeper.is_refused()) return collect_unwritten_cgroup(sandbox, keeper, foreign, report);
+  if (keeper.is_refused() || keeper.is_unreturned())
+    return collect_unwritten_cgroup(sandbox, keeper, foreign, report);
   const bool is_contested = keeper.state() == CgroupKeeper::State::kContested;
   const bool is_ours = keeper.in_charge() && !keeper.only_watches();
   if (!(is_ours || is_contested) || !policy::plan::narrowed(keeper.cpuset(), wanted)) return;

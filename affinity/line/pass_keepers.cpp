@@ -31,9 +31,9 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
     record_cgroup_write(sandbox);
     sandbox.observe_masks(node_.probe(stats_), node_.pod_of(sandbox));
   }
-  if (keeper.in_charge() || !(wrote || was_in_charge)) return;
-  if (was_in_charge) report_unwritten_cgroup(sandbox);
-  plan(node_, sandbox);
+  if (keeper.in_charge()) return;
+  if (was_in_charge || keeper.has_failed()) report_unwritten_cgroup(sandbox);
+  if (was_in_charge || wrote) plan(node_, sandbox);
 }
 
 /// Once for each reason: it is tried again and again.

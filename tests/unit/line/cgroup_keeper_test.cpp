@@ -85,6 +85,52 @@ TEST_CASE("our writes are undone when the cgroup is no longer to be managed") {
   CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
 }
 
+TEST_CASE("a cgroup that could not be given back stays ours, and is tried after the back-off") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.widen({2, 3, 6});
+  scene.observe(CgroupMode::kObey);
+  scene.cpusets.fault = GENERATE(EIO, EPERM);
+  CHECK_FALSE(scene.widen({}));
+  CHECK(scene.keeper.has_failed());
+  CHECK(scene.keeper.saved() ==
+        state::SavedCgroup{scene.node.cgroup() / "s1", {2, 3}, {2, 3, 6}, {2, 3, 6}});
+  CHECK(scene.observe(CgroupMode::kObey) == State::kReturning);  // as verify does
+  CHECK(scene.keeper.is_unreturned());
+  CHECK(scene.keeper.is_unchanged(scene.cgroups, scene.now));
+  CHECK_FALSE(scene.keeper.is_unchanged(scene.cgroups, scene.now + CgroupKeeper::kFirstRetry));
+  SECTION("it can be written again") {
+    scene.cpusets.fault = 0;
+    CHECK(scene.widen({}));
+    CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
+  }
+  SECTION("others have written it meanwhile") {
+    scene.cpusets.make("s1", {3});
+    CHECK(scene.observe(CgroupMode::kObey) == State::kReturning);
+    CHECK_FALSE(scene.widen({}));
+  }
+  CHECK(scene.keeper.problem().empty());
+  CHECK_FALSE(scene.keeper.saved());
+}
+
+TEST_CASE("a cgroup that cannot be read when it is to be given back is read again") {
+  Scene scene;
+  scene.observe(CgroupMode::kManage);
+  scene.widen({2, 3, 6});
+  const auto file = scene.node.cgroup() / "s1/cpuset.cpus", away = scene.node.cgroup() / "away";
+  std::filesystem::rename(file, away);
+  std::filesystem::create_symlink(file, file);  // open(2): ELOOP
+  CHECK(scene.observe(CgroupMode::kObey) == State::kUnmanaged);
+  CHECK(scene.keeper.saved());
+  CHECK_FALSE(scene.keeper.problem().empty());
+  CHECK_FALSE(scene.keeper.is_unchanged(scene.cgroups, scene.now));
+  std::filesystem::remove(file);
+  std::filesystem::rename(away, file);
+  CHECK(scene.observe(CgroupMode::kObey) == State::kReturning);
+  CHECK(scene.widen({}));
+  CHECK(scene.cpusets.configured("s1") == CpuSet{2, 3});
+}
+
 TEST_CASE("others' cpuset is not written back while the vCPUs have its CPUs to themselves") {
   Scene scene;
   scene.observe(CgroupMode::kManage);

@@ -242,6 +242,48 @@ TEST_CASE("a released sandbox has the cpuset that others wrote, also after a res
   CHECK(scene.cpus(111) == "2");
 }
 
+TEST_CASE("a cgroup that cannot be given back stays known, and is tried again until it is") {
+  const int fault = GENERATE(EIO, EBUSY, EPERM, EROFS);
+  const bool is_restarted = GENERATE(false, true);
+  Managed scene;
+  scene.kata_overwrites({2, 3, 4});
+  scene.cpusets.fault = fault;
+  REQUIRE(scene.requests().release("s1"));
+  const auto has_finding = [&scene] {
+    const auto report = scene.verifier().verify();
+    return std::ranges::any_of(report.findings, [](const line::Finding& finding) {
+      return finding.reason == "cgroup" && finding.severity == line::Severity::kDegraded;
+    });
+  };
+  const auto expect_reported = [&] {
+    CHECK(scene.cgroup() == "0-7");
+    CHECK(scene.view().cgroup_theirs == CpuSet{2, 3, 4});
+    CHECK_FALSE(scene.view().cgroup_problem.empty());
+    CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
+    CHECK(has_finding());
+  };
+  expect_reported();
+  if (is_restarted) {
+    scene.start();
+    scene.notified.clear();
+    scene.line().adopt();
+    expect_reported();
+  }
+  scene.clock.advance(line::CgroupKeeper::kFirstRetry);
+  scene.line().check_drift();
+  expect_reported();
+  scene.cpusets.fault = 0;
+  scene.clock.advance(line::CgroupKeeper::kFirstRetry);
+  scene.line().check_drift();
+  CHECK(scene.cgroup() == "0-7");
+  scene.clock.advance(line::CgroupKeeper::kFirstRetry);
+  scene.line().check_drift();
+  CHECK(scene.cgroup() == "2-4");
+  CHECK(scene.view().cgroup_problem.empty());
+  CHECK_FALSE(scene.view().cgroup_theirs);
+  CHECK_FALSE(has_finding());
+}
+
 TEST_CASE("cgroup = obey restores a cpuset, without CPUs of other pods") {
   Managed scene;
   scene.kata_overwrites(CpuSet::range(2, 7));
