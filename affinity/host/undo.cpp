@@ -21,7 +21,7 @@ bool is_of_same_process(const Occupant& occupant, const ThreadKey& meant) {
 }
 
 CpuSet written_by(const Write& write) {
-  return write.everywhere ? CpuSet::range(0, policy::kMaxIds - 1) : write.cpus;
+  return write.everywhere ? CpuSet::range(0, policy::kMaxIds - 1) : write.mask();
 }
 
 /// The nearest cgroup with a cpuset (proc_cpuset_show() in kernel/cgroup/cpuset.c).

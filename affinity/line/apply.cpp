@@ -27,7 +27,7 @@ Holder holder_of(const policy::ThreadKey& key, base::ThreadStats& stats) {
 }
 
 base::Result<void> write_mask(const policy::plan::Write& write, host::AffinityCalls& calls) {
-  return write.everywhere ? calls.set_everywhere(write.key) : calls.set(write.key, write.cpus);
+  return write.everywhere ? calls.set_everywhere(write.key) : calls.set(write.key, write.mask());
 }
 
 /// EAGAIN, EBUSY and their like pass; a mask that the cgroup refuses (EINVAL) does not until the

@@ -207,12 +207,12 @@ Affected Pass::write_masks(const Affected& sandboxes) {
   return {again.begin(), again.end()};
 }
 
-/// A thread with a mask of all CPUs follows its cgroup: it gets the CPUs of a partition that is
-/// still to be dissolved when they return to that.
+/// A thread with a mask of more than its cgroup allows follows that: it gets the CPUs of a
+/// partition that is still to be dissolved when they return to it.
 void Pass::accept_given_back(const policy::plan::Write& write, Sandbox& sandbox,
                              WriteResult& result) {
   const bool is_narrower = result.status == WriteResult::Status::kRetry && !result.actual.empty();
-  if (write.everywhere && is_narrower) result.status = WriteResult::Status::kDone;
+  if (write.follows() && is_narrower) result.status = WriteResult::Status::kDone;
   if (result.status == WriteResult::Status::kDone) sandbox.set_freed(result.key);
 }
 

@@ -349,9 +349,11 @@ std::vector<policy::plan::ThreadPlacement> Sandbox::placements_of_originals() co
     if (masks_.refusal(thread.facts.key) != nullptr || !thread.seen || !thread.facts.movable) {
       continue;
     }
+    const int pid = thread.facts.key.pid;
     const CpuSet& allowed = allowed_for(thread.facts);
-    placements.push_back({thread.facts.key, masks_.original_of(thread.facts.key.pid, allowed),
-                          thread.actual, allowed, false, masks_.is_to_be_freed(thread.facts.key)});
+    placements.push_back({thread.facts.key, masks_.original_of(pid, allowed), thread.actual,
+                          allowed, false, masks_.is_to_be_freed(thread.facts.key),
+                          masks_.original_of(pid, {})});
   }
   return placements;
 }

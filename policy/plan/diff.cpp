@@ -17,6 +17,12 @@ void shrink(ThreadPlacement& thread) {
   thread.wanted = common.empty() ? thread.actual : common;
 }
 
+/// Where only a part of what its cgroup allows of it is wanted, it is not written.
+CpuSet whole_mask(const ThreadPlacement& thread) {
+  const bool is_cut = (thread.whole & thread.allowed) == thread.wanted;
+  return is_cut && thread.whole != thread.wanted ? thread.whole : CpuSet{};
+}
+
 }  // namespace
 
 CpuSet without_doubted(const CpuSet& wanted, const CpuSet& actual, const CpuSet& doubted) {
@@ -45,10 +51,14 @@ std::vector<Write> diff(const std::vector<ThreadPlacement>& placements) {
   std::vector<Write> writes;
   for (const ThreadPlacement& thread : placements) {
     if (thread.wanted.empty()) continue;
-    const bool everywhere = !thread.allowed.empty() && thread.wanted == thread.allowed;
-    if (thread.wanted == thread.actual && !(thread.freed && everywhere)) continue;
-    writes.push_back({thread.key, kind_of(thread.actual, thread.wanted), thread.trespassing,
-                      thread.wanted, everywhere});
+    const CpuSet whole = whole_mask(thread);
+    const bool everywhere =
+        whole.empty() && !thread.allowed.empty() && thread.wanted == thread.allowed;
+    Write write{thread.key,         kind_of(thread.actual, thread.wanted),
+                thread.trespassing, thread.wanted,
+                everywhere,         whole};
+    if (thread.wanted == thread.actual && !(thread.freed && write.follows())) continue;
+    writes.push_back(std::move(write));
   }
   std::ranges::stable_sort(
       writes, {}, [](const Write& write) { return std::pair(!write.trespassing, write.kind); });

@@ -25,6 +25,8 @@ struct ThreadPlacement {
   /// It is to follow its cgroup again: `actual` does not show a mask of ours that the cgroup, or
   /// CPUs that are offline, have cut.
   bool freed = false;
+  /// The mask of which `wanted` is what the cgroup allows; empty: `wanted`, or all ones.
+  CpuSet whole{};
 };
 
 struct Write {
@@ -37,7 +39,13 @@ struct Write {
   /// The thread may use all of its cgroup: an all-ones mask is written, so that it follows later
   /// changes of the cgroup also while no daemon runs.
   bool everywhere = false;
+  /// What is written instead of `cpus`, of which the cgroup allows no more: kernels from 6.2 on
+  /// give the thread the rest when the cgroup gets it. Empty: `cpus`.
+  CpuSet whole{};
 
+  const CpuSet& mask() const { return whole.empty() ? cpus : whole; }
+  /// The thread gets more when its cgroup does.
+  bool follows() const { return everywhere || !whole.empty(); }
   bool operator==(const Write&) const = default;
 };
 

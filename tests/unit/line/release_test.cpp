@@ -6,6 +6,7 @@
 #include "tests/unit/line/scene.hpp"
 
 using namespace ka;
+using policy::CpuSet;
 using tests::LineScene;
 
 TEST_CASE("masks set before observe mode are restored on release") {
@@ -146,6 +147,22 @@ TEST_CASE("enable = false and removal release too") {
   off.enable = false;
   scene.line().configure(off);
   CHECK(scene.cpus(111) == "0-7");
+}
+
+TEST_CASE("a thread whose own mask its cgroup cuts gets the rest of it when the cgroup does") {
+  const bool is_all_of_cgroup = GENERATE(false, true);
+  LineScene scene;
+  scene.boot_pod("s1", 100, 3);
+  for (const int tid : {100, 101, 110, 111, 112}) scene.calls.own[tid] = {2, 3, 4, 5};
+  REQUIRE(scene.add("s1", 100));
+  scene.cpusets.make("pods/s1", is_all_of_cgroup ? CpuSet{4, 5} : CpuSet{4, 5, 6});
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  CHECK(scene.cpus(111) == "4");
+  REQUIRE(scene.requests().release("s1"));
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "4-5");
+  scene.line().check_drift();
+  scene.cpusets.make("pods/s1", CpuSet::range(0, 7));
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "2-5");
 }
 
 TEST_CASE("a thread whose own mask its cgroup no longer allows gets the cgroup's set") {

@@ -59,6 +59,28 @@ TEST_CASE("a freed thread is written also where its mask seems to be all of its 
   CHECK(diff(shrunk({freed})).empty());
 }
 
+TEST_CASE("a freed thread gets all of its mask, of which its cgroup allows a part for now") {
+  const CpuSet whole{0, 1, 2};
+  auto cut = placement(1, {1, 2}, {1, 2}, {1, 2, 3});
+  auto all_of_its_cgroup = placement(2, {1, 2}, {1}, {1, 2});
+  auto kept = placement(3, {1}, {1, 3}, {1, 2, 3});  // not all that it may have
+  auto uncut = placement(4, {0, 1, 2}, {0, 1, 2}, {0, 1, 2, 3});
+  auto nowhere = placement(5, {3}, {3}, {3});
+  for (ThreadPlacement* one : {&cut, &all_of_its_cgroup, &kept, &uncut, &nowhere}) {
+    one->freed = true;
+    one->whole = whole;
+  }
+  const auto writes = diff({cut, all_of_its_cgroup, kept, uncut, nowhere});
+  REQUIRE(writes.size() == 4);
+  for (const Write& write : writes) {
+    CAPTURE(write.key.tid);
+    const bool is_cut = write.key.tid <= 2;
+    CHECK(write.mask() == (is_cut ? whole : write.cpus));
+    CHECK(write.everywhere == (write.key.tid == 5));
+  }
+  CHECK(diff(shrunk({cut, uncut, nowhere})).empty());
+}
+
 TEST_CASE("shrunk placements only remove CPUs") {
   auto trespasser = placement(1, {5}, {6});
   trespasser.trespassing = true;
