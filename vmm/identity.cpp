@@ -17,26 +17,47 @@ namespace {
 
 using policy::ProcessId;
 
-std::filesystem::path pid_namespace(const Roots& roots, const std::string& process) {
-  return base::read_link(roots.proc / process / "ns/pid").value_or("");
+/// Empty: there is none to see.
+base::Result<std::string> pid_namespace(const Roots& roots, const std::string& process) {
+  auto found = base::read_link(roots.proc / process / "ns/pid");
+  return is_gone(found) ? std::string() : found;
+}
+
+/// As is_contained(). The error: that cannot be seen now.
+base::Result<bool> contained(const Roots& roots, int pid) {
+  const auto own = pid_namespace(roots, "self");
+  if (!own || own->empty()) return own.transform([](const auto&) { return false; });
+  return pid_namespace(roots, std::to_string(pid)).transform([&own](const std::string& other) {
+    return other != *own;
+  });
+}
+
+base::Result<bool> runs_beside_us(const Roots& roots, int pid) {
+  return contained(roots, pid).transform([](bool is_contained) { return !is_contained; });
 }
 
 /// The shim of a Kata runtime runs beside us; a container's program that takes its name does not.
-bool is_child_of_shim(const Roots& roots, int pid) {
+base::Result<bool> is_child_of_shim(const Roots& roots, int pid) {
   const auto stat = base::ProcFs(roots.proc).stat(pid);
-  if (!stat || is_contained(roots, pid)) return false;
-  base::Trouble ignored;
-  const auto shims = shim_ancestors(roots.proc, {.pid = pid, .ppid = stat->ppid}, ignored);
-  return std::ranges::any_of(shims,
-                             [&](const ProcessId& shim) { return !is_contained(roots, shim.pid); });
+  if (!stat) return unexpected(stat.error());
+  if (const auto beside = runs_beside_us(roots, pid); !beside || !*beside) return beside;
+  base::Trouble trouble;
+  for (const ProcessId& shim :
+       shim_ancestors(roots.proc, {.pid = pid, .ppid = stat->ppid}, trouble)) {
+    const auto beside = runs_beside_us(roots, shim.pid);
+    trouble.record(beside);
+    if (beside && *beside) return true;
+  }
+  if (!trouble.none()) return unexpected(*trouble.any());
+  return false;
 }
 
-bool is_believed(const Roots& roots, int pid, Word word) {
+base::Result<bool> is_believed(const Roots& roots, int pid, Word word) {
   switch (word) {
     case Word::kOperator:
       return true;
     case Word::kRuntime:
-      return !is_contained(roots, pid);
+      return runs_beside_us(roots, pid);
     case Word::kTenant:
       return is_child_of_shim(roots, pid);
   }
@@ -58,9 +79,21 @@ std::optional<int> find_survivor(const Roots& roots, int pid) {
   return std::nullopt;
 }
 
+/// By the name of its program.
+base::Result<bool> is_believed_vmm(const Roots& roots, int tid, Word word) {
+  const auto program = read_program_name(roots.proc, tid);
+  if (!program && !is_gone(program)) return unexpected(program.error());
+  if (!is_vmm_program(program.value_or(""))) return false;
+  return is_believed(roots, tid, word);
+}
+
+/// A VM that is open proves it whatever else cannot be seen.
 base::Result<bool> shows_proof(const Roots& roots, int tid, Word word) {
-  if (is_vmm_program(program_name(roots.proc, tid)) && is_believed(roots, tid, word)) return true;
-  return read_fds(roots.proc, tid).transform([](const OpenFds& fds) { return fds.kvm_vms > 0; });
+  const auto believed = is_believed_vmm(roots, tid, word);
+  if (believed && *believed) return true;
+  const auto fds = read_fds(roots.proc, tid);
+  if (!fds) return unexpected(fds.error());
+  return fds->kvm_vms > 0 ? true : believed;
 }
 
 base::Result<bool> has_proof(const Roots& roots, int pid, Word word) {
@@ -89,10 +122,7 @@ base::Result<ProcessId> identify(const Roots& roots, int pid) {
   return ProcessId{*group, stat->start_time};
 }
 
-bool is_contained(const Roots& roots, int pid) {
-  const auto own = pid_namespace(roots, "self");
-  return !own.empty() && pid_namespace(roots, std::to_string(pid)) != own;
-}
+bool is_contained(const Roots& roots, int pid) { return contained(roots, pid).value_or(true); }
 
 base::Result<Examined> examine(const Roots& roots, int pid, Word word) {
   const auto id = identify(roots, pid);

@@ -173,7 +173,8 @@ std::vector<std::filesystem::path> child_cgroups(const std::filesystem::path& cg
   return found;
 }
 
-/// kGone: the process has no program of its own, or it has ended.
+}  // namespace
+
 base::Result<std::string> read_program_name(const std::filesystem::path& proc, int pid) {
   constexpr std::string_view kDeleted = " (deleted)";
   const auto exe = base::read_link(proc / std::to_string(pid) / "exe");
@@ -187,8 +188,6 @@ base::Result<std::string> read_program_name(const std::filesystem::path& proc, i
   if (arguments->empty()) return unexpected(exe.error());
   return std::string(base_name(arguments->front()));
 }
-
-}  // namespace
 
 std::string program_name(const std::filesystem::path& proc, int pid) {
   return read_program_name(proc, pid).value_or(std::string());

@@ -20,6 +20,9 @@ namespace ka::vmm {
 /// Base name of the program that a process runs: of its executable, or where that cannot be read
 /// of its first argument. Empty when neither can.
 std::string program_name(const std::filesystem::path& proc, int pid);
+/// The same. kGone: the process has no program of its own, or it has ended; any other error: its
+/// program cannot be seen.
+base::Result<std::string> read_program_name(const std::filesystem::path& proc, int pid);
 
 /// kShim for containerd-shim-* (not runc's: above a VMM it is the shim of the container that the
 /// VMM runs in), that of its program (virtiofsd), kVhost for a vhost kernel thread that works for

@@ -149,6 +149,31 @@ TEST_CASE("a container's program is no VMM by its name, nor by a fake shim") {
   CHECK(vmm::examine(roots, 62, kOperator)->is_vmm);
 }
 
+TEST_CASE("a process of which cannot be seen where it runs is no verdict") {
+  const FakeNode node;
+  const vmm::Roots roots = roots_of(node);
+  const auto in_namespace = [&](const std::string& process) {
+    std::filesystem::create_directories(node.proc() / process / "ns");
+    std::filesystem::create_symlink("pid:[1]", node.proc() / process / "ns/pid");
+  };
+  in_namespace("self");
+  node.process(77, 1, "qemu-system-x86", "/usr/bin/qemu-system-x86_64");
+  const auto unreadable = node.proc() / "77/ns";
+  std::filesystem::create_symlink(unreadable, unreadable);
+  for (const auto word : {vmm::Word::kRuntime, vmm::Word::kTenant}) {
+    const auto examined = vmm::examine(roots, 77, word);
+    REQUIRE_FALSE(examined);
+    CHECK_FALSE(is_gone(examined));
+  }
+  CHECK(vmm::is_contained(roots, 77));
+  CHECK(vmm::examine(roots, 77, vmm::Word::kOperator)->is_vmm);
+  node.fd(77, 5, "anon_inode:kvm-vm");
+  CHECK(vmm::examine(roots, 77, vmm::Word::kRuntime)->is_vmm);
+  std::filesystem::remove(unreadable);
+  in_namespace("77");
+  CHECK(vmm::examine(roots, 77, vmm::Word::kRuntime)->is_vmm);
+}
+
 TEST_CASE("any thread identifies its process, and has its own arguments") {
   const FakeNode node;
   const vmm::Roots roots = roots_of(node);
