@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "affinity/host/topology_files.hpp"
 #include "base/files.hpp"
 #include "policy/facts/id_set.hpp"
 
@@ -279,6 +280,22 @@ base::Result<void> mark_listed(const std::filesystem::path& file, bool Cpu::* ma
   return {};
 }
 
+bool is_in(hwloc_topology_t topology, const hwloc_obj* pu, hwloc_obj_type_t type) {
+  return hwloc_get_ancestor_obj_by_type(topology, type, const_cast<hwloc_obj_t>(pu)) != nullptr;
+}
+
+LeftOut left_out(hwloc_topology_t topology) {
+  LeftOut found;
+  for (const hwloc_obj* pu : objects(topology, HWLOC_OBJ_PU)) {
+    const bool has_core =
+        is_in(topology, pu, HWLOC_OBJ_CORE) && is_in(topology, pu, HWLOC_OBJ_PACKAGE);
+    if (!has_core) found.cores.add(id_of(*pu));
+    if (!is_in(topology, pu, HWLOC_OBJ_L3CACHE)) found.caches.add(id_of(*pu));
+  }
+  for (const int node : node_ids(topology)) found.nodes.add(node);
+  return found;
+}
+
 base::Result<Parts> load_below(const std::filesystem::path& root, hwloc_topology_t topology) {
   if (root == "/") return load(topology);
   const FsRoot fs_root(root);
@@ -313,6 +330,9 @@ base::Result<Topology> read_trees(const std::filesystem::path& root) {
   if (!is_there) return fail(root.string() + ": has no sys/devices/system/cpu");
   auto parts = load_below(root, topology.get());
   if (!parts) return unexpected(explain(parts.error(), system_cpu));
+  if (auto whole = check_left_out(system_cpu.parent_path(), left_out(topology.get())); !whole) {
+    return unexpected(whole.error());
+  }
   if (root == "/") {
     if (auto distances = numa_distances(parts->nodes)) parts->distances = std::move(*distances);
   }

@@ -118,6 +118,40 @@ TEST_CASE("kernel trees are read with offline and isolated CPUs and empty nodes"
   CHECK(std::getenv("HWLOC_FSROOT") == nullptr);
 }
 
+TEST_CASE("a topology that is there and cannot be read is an error, and not a flat machine") {
+  const FakeKernel kernel;
+  const auto system = kernel.root() / "sys/devices/system";
+  const auto block = [&system](const std::string& name) {
+    std::filesystem::remove_all(system / name);
+    std::filesystem::create_directories(system / name);  // reading it fails with EISDIR
+  };
+  SECTION("the cores and packages of a CPU") {
+    for (const char* file : {"thread_siblings", "core_cpus", "core_siblings", "package_cpus"}) {
+      block(std::string("cpu/cpu0/topology/") + file);
+    }
+    CHECK(error_of(host::read_machine(kernel.root())).find("cpu0/topology") != std::string::npos);
+  }
+  SECTION("the CPUs of a node") {
+    block("node/node1/cpumap");
+    CHECK(error_of(host::read_machine(kernel.root())).find("node1") != std::string::npos);
+  }
+  SECTION("an L3 cache") {
+    block("cpu/cpu2/cache/index3/shared_cpu_map");
+    CHECK(error_of(host::read_machine(kernel.root())).find("cpu2/cache") != std::string::npos);
+  }
+}
+
+TEST_CASE("a machine whose kernel has no topology is flat") {
+  const FakeKernel kernel;
+  for (const char* cpu : {"0", "1", "2"}) {
+    std::filesystem::remove_all(kernel.root() / "sys/devices/system/cpu" /
+                                (std::string("cpu") + cpu) / "topology");
+  }
+  const auto made = host::read_machine(kernel.root());
+  REQUIRE(error_of(made) == "");
+  CHECK(made->siblings(0) == CpuSet{0});
+}
+
 TEST_CASE("a kernel without nohz_full says (null)") {
   const FakeKernel kernel;
   kernel.write("cpu/nohz_full", "  (null)");
