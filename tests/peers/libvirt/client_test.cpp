@@ -5,13 +5,18 @@
 
 #include <dlfcn.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <condition_variable>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "tests/temp_dir.hpp"
 #include "vmm/address/libvirt_uri.hpp"
 #include "vmm/libvirt/numatune.hpp"
 
@@ -243,4 +248,27 @@ TEST_CASE("libvirt: an absent daemon is reported once, and blocks nothing") {
   CHECK(ears.refused.find("/not/really/libvirt-sock") != std::string::npos);
   CHECK(ears.connected.empty());
   CHECK(ears.domains.empty());
+}
+
+TEST_CASE("libvirt: a daemon that accepts and never answers is hung, and nobody waits for it") {
+  const tests::TempDir dir;
+  const std::filesystem::path path = dir.path() / "libvirt-sock";
+  boost::asio::io_context io;
+  std::optional<boost::asio::local::stream_protocol::acceptor> silent;
+  silent.emplace(io, boost::asio::local::stream_protocol::endpoint(path.native()));
+  Ears ears;
+  std::optional<Client> client(start("qemu+unix:///system?socket=" + path.native(), ears));
+  CHECK_FALSE(client->is_hung());
+  while (!client->is_hung()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(ears.refused.empty());
+  SECTION("it is left alone at the end") {
+    const auto before = real_time.now();
+    client.reset();
+    CHECK(real_time.now() - before < std::chrono::seconds(3));
+  }
+  SECTION("when it goes it is a daemon that is not there") {
+    silent.reset();
+    CHECK(ears.wait([&] { return !ears.refused.empty(); }));
+    CHECK_FALSE(client->is_hung());
+  }
 }
