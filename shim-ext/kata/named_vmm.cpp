@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/kata/named_vmm.hpp"
 
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
 #include "base/process.hpp"
+#include "base/text.hpp"
 
 namespace ka::kata {
 namespace {
@@ -17,6 +22,42 @@ constexpr std::chrono::milliseconds kGrain{50};
 bool is_child(const vmm::Roots& roots, const std::optional<policy::ProcessId>& shim,
               const policy::ProcessId& vmm) {
   return shim && vmm::vmm_of_shim(roots, *shim) == vmm;
+}
+
+/// The sandbox that Kata names in an argument of a VMM: as the name of the VM ("sandbox-ID"), in a
+/// path ("/run/vc/vm/ID/..."), or as it is ("--id ID"). A VM of Kata's factory has a name of its
+/// own there.
+std::string_view name_in(std::string_view argument) {
+  constexpr std::string_view kName = "sandbox-", kPath = "/run/vc/vm/";
+  if (argument.starts_with(kName)) {
+    argument.remove_prefix(kName.size());
+    return argument.substr(0, argument.find(','));
+  }
+  const std::size_t path = argument.find(kPath);
+  if (path == std::string_view::npos) return argument;
+  argument.remove_prefix(path + kPath.size());
+  return argument.substr(0, argument.find('/'));
+}
+
+bool is_sandbox(const vmm::Roots& roots, std::string_view name) {
+  std::error_code unseen;
+  return base::is_id(name) && std::filesystem::is_directory(roots.run / "vc/sbs" / name, unseen);
+}
+
+enum class Named { kThis, kOther, kNone };
+
+/// Which sandbox a process is the VMM of by its arguments. The error: they cannot be seen.
+base::Result<Named> named_by(const vmm::Roots& roots, const policy::ProcessId& vmm,
+                             const std::string& sandbox) {
+  const auto arguments = vmm::arguments_of(roots, vmm);
+  if (!arguments) return unexpected(arguments.error());
+  Named named = Named::kNone;
+  for (const std::string& argument : *arguments) {
+    const std::string_view name = name_in(argument);
+    if (name == sandbox) return Named::kThis;
+    if (is_sandbox(roots, name)) named = Named::kOther;
+  }
+  return named;
 }
 
 /// Both clocks run at the same rate, so the file's age leads from the one to the other, unless the
@@ -54,6 +95,13 @@ base::Result<policy::ProcessId> find_named(const vmm::Roots& roots, const base::
   const policy::ledger::PodRecord* known = ledger.find(named.sandbox);
   const bool is_known = known != nullptr && known->vmm == vmm;
   if (is_known || is_child(roots, named.shim, vmm)) return vmm;
+  const auto by_arguments = named_by(roots, vmm, named.sandbox);
+  if (!by_arguments) return unexpected(by_arguments.error());
+  if (*by_arguments == Named::kThis) return vmm;
+  if (*by_arguments == Named::kOther) {
+    return fail(ErrorCode::kConflict, "process " + std::to_string(vmm.pid) +
+                                          " is the VMM of another sandbox by its arguments");
+  }
   if (auto good = check_age(clock, vmm, named.written); !good) return unexpected(good.error());
   return vmm;
 }

@@ -24,10 +24,10 @@ struct NamedVmm {
 };
 
 /// The VMM that has the number, where it is the one that Kata wrote there: it is known to be, by
-/// its start time; or it is a child of the sandbox's shim; or it was there when the file was
-/// written. kGone: there is no VMM of that number, or the sandbox's has ended. kConflict: none of
-/// that is so, or the system clock has been set back since and nobody can tell. Any other error:
-/// that cannot be seen.
+/// its start time; or it is a child of the sandbox's shim; or its arguments name the sandbox; or
+/// they name none, and it was there when the file was written. kGone: there is no VMM of that
+/// number, or the sandbox's has ended. kConflict: none of that is so, or the system clock has been
+/// set back since and nobody can tell. Any other error: that cannot be seen.
 base::Result<policy::ProcessId> find_named(const vmm::Roots& roots, const base::Clock& clock,
                                            const policy::ledger::Ledger& ledger,
                                            const NamedVmm& named);

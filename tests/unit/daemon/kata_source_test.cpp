@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <fstream>
 #include <set>
+#include <vector>
 
 #include "affinity/daemon/source_node.hpp"
 #include "affinity/line/source_findings.hpp"
@@ -30,8 +31,12 @@ constexpr const char* kUid = "0a1b2c3d-0000-4000-8000-00000000000f";
 
 struct Scene : tests::LineScene {
   explicit Scene(Runtime runtime = Runtime::kReports)
-      : source(io, clock, source_node, {node.proc(), node.debugfs(), node.cgroup()}, folders(),
-               runtime, log) {
+      : source(io, clock, source_node,
+               {.proc = node.proc(),
+                .debugfs = node.debugfs(),
+                .cgroup = node.cgroup(),
+                .run = dir.path()},
+               folders(), runtime, log) {
     source.refresh();
   }
 
@@ -86,8 +91,9 @@ struct Scene : tests::LineScene {
 
   /// What is known of persist.json's VMM, in ticks of 10 ms from the start of the process to the
   /// moment that the file's time names.
-  bool finds_vmm(int ticks) {
+  bool finds_vmm(int ticks, const std::vector<std::string>& arguments = {}) {
     boot_vm(kVmm, 3);
+    if (!arguments.empty()) node.arguments(kVmm, arguments);
     const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(clock.since_boot());
     node.thread(kVmm, kVmm, "qemu-system-x86", 1, static_cast<int>(now.count() / 10) - 1000);
     write_persist(CpuSet{2, 3});
@@ -385,6 +391,30 @@ TEST_CASE("a persist.json of a time to come proves nothing") {
   CHECK_FALSE(scene.finds_vmm(2000));
   CHECK(scene.calls.writes.empty());
   CHECK(scene.log_lines.find("cannot be determined") != std::string::npos);
+}
+
+TEST_CASE("a VMM whose arguments name the sandbox is one whatever the clock was set to") {
+  Scene scene;
+  scene.boot_vm(kVmm, 3);
+  for (const auto& argument : {"sandbox-s1,debug-threads=on", "/run/vc/vm/s1/clh-api.sock", "s1"}) {
+    scene.node.arguments(kVmm, {"/usr/bin/qemu-system-x86_64", "-x", argument});
+    scene.write_persist(CpuSet{2, 3});
+    scene.set_written(std::chrono::hours(1000000));
+    scene.source.refresh();
+    REQUIRE(scene.line().node().view("s1"));
+    std::filesystem::remove_all(scene.dir.path() / "vc/sbs/s1");
+    scene.source.refresh();
+    REQUIRE_FALSE(scene.line().node().view("s1"));
+  }
+}
+
+TEST_CASE(
+    "a VMM whose arguments name another sandbox is not this one's, however old the file seems") {
+  const bool is_kept = GENERATE(true, false);
+  Scene scene;
+  if (is_kept) std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s2");
+  const std::vector<std::string> other{"/usr/bin/qemu-system-x86_64", "-name", "sandbox-s2"};
+  CHECK(scene.finds_vmm(100, other) == !is_kept);  // a VM of Kata's factory has another name
 }
 
 TEST_CASE("a VMM that is known by its start time, or by its shim, is one at any time") {
