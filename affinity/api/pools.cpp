@@ -5,6 +5,7 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
+#include "affinity/api/allocation_findings.hpp"
 #include "affinity/api/encode.hpp"
 #include "affinity/line/report.hpp"
 #include "affinity/managed/allocations.hpp"
@@ -72,57 +73,9 @@ json::object to_json(const Entry& entry, const policy::CpuSet& cpus) {
   return object;
 }
 
-namespace {
-
-std::string sets_text(const managed::AllowedSets& sets) {
-  return '"' + format_list(sets.cpus) + "\", memory nodes \"" + format_list(sets.mems) + '"';
-}
-
-line::Finding unread(const std::string& id, const Entry& entry, const base::Error& error) {
-  return {.severity = line::Severity::kUnknown,
-          .invariant = "drift",
-          .sandbox = entry.about.sandbox,
-          .subject = "container " + id,
-          .text = managed::title(entry) + ": its cgroup cannot be read: " + error.message,
-          .reason = "cpuset-unread"};
-}
-
-line::Finding differing(const std::string& id, const Entry& entry,
-                        const managed::Manager::Mismatch& found, bool settling) {
-  const std::string text = managed::title(entry) + ": its cgroup has CPUs " +
-                           sets_text(found.actual) + ", allocated are " + sets_text(found.wanted);
-  line::Finding finding{.severity = settling ? line::Severity::kNote : line::Severity::kViolated,
-                        .invariant = "drift",
-                        .sandbox = entry.about.sandbox,
-                        .subject = "container " + id,
-                        .wanted = found.wanted.cpus,
-                        .actual = found.actual.cpus,
-                        .text = settling ? text + "; the runtime may be writing it" : text,
-                        .reason = "cpuset-differs"};
-  if (!settling) {
-    finding.remedy =
-        "it is written at the next drift_check; where it differs again, stop the program that "
-        "writes it";
-  }
-  return finding;
-}
-
-void collect_cpusets(const managed::Manager& manager, line::VerifyReport& report) {
-  for (const auto& [id, entry] : manager.books().entries()) {
-    const auto found = manager.mismatch(id);
-    if (!found) {
-      report.findings.push_back(unread(id, entry, found.error()));
-    } else if (*found) {
-      report.findings.push_back(differing(id, entry, **found, manager.is_settling()));
-    }
-  }
-}
-
-}  // namespace
-
 json::object verified(line::Verifier& verifier, const managed::Manager* manager) {
   auto report = verifier.verify();
-  if (manager != nullptr) collect_cpusets(*manager, report);
+  if (manager != nullptr) collect_allocations(*manager, report);
   report.sort();
   return to_json(report);
 }

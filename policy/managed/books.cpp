@@ -277,6 +277,7 @@ std::optional<Problem> Books::change(const std::string& id, CpuUse use) {
     }
   }
   known->second.use = use;
+  known->second.adopted = false;
   known->second.problem.reset();
   reconcile();
   return std::nullopt;

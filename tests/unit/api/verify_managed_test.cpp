@@ -10,7 +10,27 @@ namespace {
 
 /// A node without VMs.
 struct ManagedApi {
-  ManagedApi() { api.router.set_manager(&*node.manager); }
+  explicit ManagedApi(const policy::managed::Rules& rules = {}) : node({"a"}, rules) {
+    api.router.set_manager(&*node.manager);
+  }
+
+  /// Severity and reason of each finding, but of cgroups.
+  std::string reasons() {
+    std::string all;
+    const json::object report = api.good("POST", "/v1/verify");
+    for (const json::value& found : report.at("findings").as_array()) {
+      if (found.at("invariant") == "drift") continue;
+      all += (all.empty() ? "" : ", ") + std::string(found.at("severity").as_string()) + ' ' +
+             std::string(found.at("reason").as_string());
+    }
+    return all;
+  }
+
+  void keep_online(const policy::CpuSet& cpus) {
+    auto all = ka::test::grid_cpus({});
+    for (policy::Cpu& cpu : all) cpu.online = cpus.contains(cpu.cpu);
+    node.manager->change_machine(policy::Topology::make(all).value());
+  }
 
   /// Severity and reason of the only finding; empty: there is none.
   std::string finding() {
@@ -23,7 +43,7 @@ struct ManagedApi {
            std::string(findings.at(0).at("reason").as_string());
   }
 
-  CgroupScene node{{"a"}};
+  CgroupScene node;
   Api api;
 };
 
@@ -86,4 +106,44 @@ TEST_CASE("a container's cgroup that cannot be read is unknown", "[api]") {
   scene.node.dir.write("cgroup/" + CgroupScene::cgroup("a") + "/cpuset.mems.effective", "x\n");
   CHECK(scene.finding() == "unknown cpuset-unread");
   CHECK(scene.api.good("POST", "/v1/verify").at("verdict") == "unknown");
+}
+
+TEST_CASE("a container whose CPUs went offline is degraded, and named", "[api]") {
+  ManagedApi scene;
+  REQUIRE(scene.node.manager->create(container("own", 2)));
+  REQUIRE(scene.node.manager->change("s-own", {}, policy::managed::CpuUse::kExclusive));
+  const policy::CpuSet owned = scene.node.manager->books().cpus_of("own");
+  REQUIRE(owned.size() == 2);
+  CHECK(scene.reasons() == "");
+  scene.keep_online(policy::CpuSet{0, owned.first()});
+  CHECK(scene.reasons() == "degraded class-offline");
+  scene.keep_online(policy::CpuSet::range(0, 7));
+  CHECK(scene.reasons() == "");
+}
+
+TEST_CASE("a container whose allocation was lost is degraded where it is to have CPUs", "[api]") {
+  policy::managed::Rules rules;
+  rules.by_namespace["shop"] = policy::managed::CpuUse::kExclusive;
+  ManagedApi scene(rules);
+  scene.node.manager->adopt(container("own", 2));
+  CHECK(scene.reasons() == "degraded class-adopted");
+  REQUIRE(scene.node.manager->change("s-own", {}, policy::managed::CpuUse::kExclusive));
+  CHECK(scene.reasons() == "");
+}
+
+TEST_CASE("a class that a container cannot have is a note", "[api]") {
+  ManagedApi scene;
+  auto own = container("own", 2);
+  own.candidate.requested = "share";
+  REQUIRE(scene.node.manager->create(own));
+  CHECK(scene.reasons() == "note class-not-allowed");
+}
+
+TEST_CASE("allocations that are not on disk are degraded", "[api]") {
+  ManagedApi scene;
+  const auto file = scene.node.dir.path() / "allocations";
+  std::filesystem::remove(file);
+  std::filesystem::create_directories(file / "x");
+  scene.node.manager->end("a");
+  CHECK(scene.reasons() == "degraded allocations-unsaved");
 }
