@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "affinity/messages/events.hpp"
+
 namespace ka::board {
 
 using Kind = NotificationKind;
@@ -18,6 +20,9 @@ void Board::notify(Kind kind, std::string_view sandbox, std::string text, std::s
 }
 
 void Board::notify(const policy::ledger::Event& event, std::string_view sandbox, std::string text) {
+  if (messages::is_expiry(event)) {
+    return notify(kind_of(event), sandbox, std::move(text), "expired");
+  }
   feed_.publish({.time = clock_.wall(),
                  .kind = kind_of(event),
                  .sandbox = std::string(sandbox),

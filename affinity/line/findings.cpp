@@ -11,6 +11,7 @@
 #include "affinity/messages/resource_classes.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
+#include "affinity/registry/registry.hpp"
 #include "policy/plan/cgroup.hpp"
 #include "policy/plan/guest.hpp"
 
@@ -132,6 +133,13 @@ void collect_unwritten_cgroup(const std::string& sandbox, const CgroupKeeper& ke
        .text = text + ": " + keeper.problem(),
        .reason = "cgroup",
        .remedy = "give kata-affinityd write access to cgroups, or set cgroup = \"obey\""});
+}
+
+/// Lost state is overridden by an operator, but only when the sources have had their time.
+std::string remedy_of_start(const policy::ledger::StartGate& gate) {
+  if (gate.phase() == policy::ledger::StartGate::Phase::kBlind) return "kata-affinityctl reconcile";
+  return "wait until " + std::to_string(registry::kStartLimit.count()) +
+         " s after the daemon's start, or bring up " + messages::names_of(gate.silent());
 }
 
 }  // namespace
@@ -358,7 +366,7 @@ void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report) 
                              .actual = {},
                              .text = messages::waiting_text(gate),
                              .reason = is_lost ? "lost-state" : "sources-silent",
-                             .remedy = is_lost ? "kata-affinityctl reconcile" : ""});
+                             .remedy = remedy_of_start(gate)});
 }
 
 }  // namespace ka::line

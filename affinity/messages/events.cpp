@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/messages/events.hpp"
 
-#include <set>
 #include <variant>
 
 #include "policy/plan/overrides.hpp"
 
 namespace ka::messages {
+
 namespace {
+
+/// An operator removes a pin without a time.
+bool has_expired(const policy::ledger::OverrideSet& pin) {
+  return pin.value.cpus.empty() && pin.value.until;
+}
+
+}  // namespace
 
 std::string names_of(const std::set<policy::ledger::Source>& sources) {
   std::string names;
@@ -17,7 +24,10 @@ std::string names_of(const std::set<policy::ledger::Source>& sources) {
   return names;
 }
 
-}  // namespace
+bool is_expiry(const policy::ledger::Event& event) {
+  const auto* pin = std::get_if<policy::ledger::OverrideSet>(&event.body);
+  return pin != nullptr && has_expired(*pin);
+}
 
 std::string event_text(const policy::ledger::Event& event, const policy::ledger::Ledger& ledger) {
   const std::string by = " (" + std::string(policy::ledger::source_name(event.source)) + ')';
@@ -60,12 +70,14 @@ std::string event_text(const policy::ledger::Event& event, const policy::ledger:
     }
     std::string operator()(const policy::ledger::OverrideSet& e) const {
       const std::string subject = policy::plan::override_subject(e.value);
+      if (has_expired(e)) return subject + " returned to the plan: the time of its pin is up";
       return e.value.cpus.empty()
                  ? subject + " returned to the plan"
                  : subject + " pinned manually: \"" + policy::format_list(e.value.cpus) + '"';
     }
   };
-  return std::visit(Visitor{ledger}, event.body) + by;
+  const std::string text = std::visit(Visitor{ledger}, event.body);
+  return is_expiry(event) ? text : text + by;
 }
 
 std::string drift_text(int count, const std::string& noun) {

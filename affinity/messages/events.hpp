@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <set>
 #include <string>
 
 #include "policy/ledger/event.hpp"
@@ -11,9 +12,15 @@
 
 namespace ka::messages {
 
+/// The end of a pin whose time is up, which no source reported.
+bool is_expiry(const policy::ledger::Event& event);
+
 /// What a source reported, as the ledger has it now, and which source it was. The ledger has
 /// applied the event, and it was news.
 std::string event_text(const policy::ledger::Event& event, const policy::ledger::Ledger& ledger);
+
+/// "nri, kubelet".
+std::string names_of(const std::set<policy::ledger::Source>& sources);
 
 /// "3 threads had left their planned CPUs"; noun: what one of them is called.
 std::string drift_text(int count, const std::string& noun);

@@ -172,6 +172,10 @@ TEST_CASE("a pin names its client and its time, and expires", "[api]") {
 
   api.scene.start();  // the end is known after a restart
   api.scene.line().adopt();
+  std::string ended;
+  const auto subscription = api.scene.board().feed().subscribe(
+      board::NotificationKind::kOverrideChanged,
+      [&](const board::Notification& one) { ended = one.text + " [" + one.reason + ']'; });
   api.scene.clock.advance(std::chrono::seconds(500));
   api.scene.requests().end_pins();
   CHECK(api.scene.cpus(100) == "1");
@@ -180,6 +184,7 @@ TEST_CASE("a pin names its client and its time, and expires", "[api]") {
   api.scene.clock.advance(*end - api.scene.clock.now());
   api.scene.requests().end_pins();
   CHECK(api.scene.cpus(100) != "1");
+  CHECK(ended.ends_with("returned to the plan: the time of its pin is up [expired]"));
   CHECK_FALSE(api.scene.requests().next_pin_end());
   CHECK(text(json::parse(
                  api::Router(api.scene.line(), api.scene.requests(), api.scene.verifier(), api.feed)

@@ -68,6 +68,19 @@ TEST_CASE("a source's change of state is notified") {
   CHECK(scene.board.sources().at(source).up);
 }
 
+TEST_CASE("the end of a pin's time is no source's event") {
+  Scene scene;
+  std::string reason;
+  const auto subscription = scene.board.feed().subscribe(
+      [&](const board::Notification& one) { reason = one.reason + (one.source ? "!" : ""); });
+  policy::ledger::OverrideSet pin{.sandbox = "s1", .value = {}, .lasts_for = {}};
+  scene.board.notify({policy::ledger::Source::kApi, pin}, "s1", "");
+  CHECK(reason == "api!");
+  pin.value.until = 7;
+  scene.board.notify({policy::ledger::Source::kApi, pin}, "s1", "");
+  CHECK(reason == "expired");
+}
+
 TEST_CASE("requests to a guest are notified before the guest's change") {
   Scene scene;
   scene.board.add_sandbox("s1");

@@ -195,6 +195,24 @@ TEST_CASE("no mask is wider than kubelet's new assignments allow") {
   CHECK(scene.cpus(210) == "0,2");
 }
 
+TEST_CASE("reconcile is the remedy of a start only where it has an effect") {
+  Restart scene;
+  scene.damage("a");
+  scene.line().expect(Source::kNri);
+  scene.line().adopt();
+  const auto remedy = [&scene] {
+    for (const line::Finding& found : scene.verifier().verify().findings) {
+      if (found.invariant == "start") return found.remedy;
+    }
+    return std::string("none");
+  };
+  CHECK(remedy() == "wait until 10 s after the daemon's start, or bring up nri");
+  scene.line().stop_waiting();
+  CHECK(remedy() == "kata-affinityctl reconcile");
+  scene.line().reconcile_all();
+  CHECK(remedy() == "none");
+}
+
 TEST_CASE("a silent source is skipped after a while, and named") {
   Restart scene;
   scene.line().expect(Source::kNri);
