@@ -377,15 +377,6 @@ json::array contests_to_json(const line::Node& node) {
   return contests;
 }
 
-json::array sources_to_json(const board::Board& board) {
-  json::array sources;
-  for (const auto& [source, view] : board.sources()) {
-    const auto name = policy::ledger::source_name(source);
-    sources.push_back({{"source", name}, {"up", view.up}, {"text", view.text}});
-  }
-  return sources;
-}
-
 json::object to_json(const board::Notification& notification) {
   return {{"sequence", notification.sequence},
           {"time", base::iso_time(notification.time)},

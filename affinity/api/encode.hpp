@@ -38,9 +38,6 @@ boost::json::object interruptions_to_json(const line::Node& node,
                                           std::string_view sandbox);
 /// CPUs that are assigned exclusively more than once, with everyone who owns them.
 boost::json::array contests_to_json(const line::Node& node);
-/// The sources: which are connected, and what they report.
-boost::json::array sources_to_json(const board::Board& board);
-
 /// What may be written since the start, what that waits for, and which state is not on disk.
 boost::json::object start_to_json(const line::Node& node);
 /// The same as sentences, for responses to changes; none if there is nothing to report.

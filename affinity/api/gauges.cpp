@@ -220,10 +220,22 @@ void add_warnings(Page& page, const Totals& totals) {
                 "Warnings of the plans in force, by code.", "code", totals.warnings);
 }
 
+/// 1 for each source that is read only at each drift check, 0 for each that is notified.
+std::map<std::string_view, double> sources_late(const board::Board& board) {
+  std::map<std::string_view, double> late;
+  for (const auto& [source, view] : board.sources()) late[policy::ledger::source_name(source)] = 0;
+  for (const auto& [source, why] : board.late()) late[policy::ledger::source_name(source)] = 1;
+  return late;
+}
+
 void add_sources(Page& page, const board::Board& board) {
   page.labelled(MetricType::Gauge, "kata_affinity_source_up",
                 "Whether each event source is connected (1) or not (0).", "source",
                 sources_up(board));
+  page.labelled(MetricType::Gauge, "kata_affinity_source_late",
+                "Whether an event source is read only at each drift check (1) or notified of "
+                "changes (0).",
+                "source", sources_late(board));
 }
 
 /// Of the daemon: what it waits for after its start, and what it cannot read or write.

@@ -8,6 +8,7 @@
 #include "affinity/api/encode.hpp"
 #include "affinity/api/owner.hpp"
 #include "affinity/api/quiet.hpp"
+#include "affinity/api/sources.hpp"
 #include "affinity/api/tuned.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/topology.hpp"

@@ -20,6 +20,7 @@
 #include "affinity/api/pools.hpp"
 #include "affinity/api/quiet.hpp"
 #include "affinity/api/requests.hpp"
+#include "affinity/api/sources.hpp"
 #include "affinity/api/trial.hpp"
 #include "affinity/api/tuned.hpp"
 #include "affinity/line/line.hpp"

@@ -41,6 +41,21 @@ void Board::set_source(policy::ledger::Source source, SourceView view) {
          known.up ? "" : known.text);
 }
 
+void Board::set_late(policy::ledger::Source source, const std::optional<base::Error>& why) {
+  const auto known = late_.find(source);
+  const bool is_known = known == late_.end() ? !why : why == known->second;
+  if (is_known) return;
+  const std::string name(policy::ledger::source_name(source));
+  if (why) {
+    late_.insert_or_assign(source, *why);
+    notify(Kind::kSourceLate, {}, name + " is read only at each drift check: " + why->message,
+           why->message);
+  } else {
+    late_.erase(known);
+    notify(Kind::kSourceInTime, {}, name + " is notified of changes");
+  }
+}
+
 void Board::add_sandbox(const std::string& id) { sandboxes_.try_emplace(id); }
 
 void Board::remove_sandbox(std::string_view id) {

@@ -22,6 +22,7 @@
 #include "affinity/board/trespasses.hpp"
 #include "affinity/board/views.hpp"
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/event.hpp"
 
 namespace ka::board {
@@ -49,6 +50,11 @@ class Board {
   /// Records the status of a source of events; notifies if it changed.
   void set_source(policy::ledger::Source source, SourceView view);
   const std::map<policy::ledger::Source, SourceView>& sources() const { return sources_; }
+
+  /// Records why a source is read only at each drift check, and notifies if that changed; absent:
+  /// it is notified of changes.
+  void set_late(policy::ledger::Source source, const std::optional<base::Error>& why);
+  const std::map<policy::ledger::Source, base::Error>& late() const { return late_; }
 
   /// There is a VM sandbox of this id: what is recorded of it is kept from now on.
   void add_sandbox(const std::string& id);
@@ -115,6 +121,7 @@ class Board {
   Counters counters_;
   Trespasses trespasses_;
   std::map<policy::ledger::Source, SourceView> sources_;
+  std::map<policy::ledger::Source, base::Error> late_;
   std::map<std::string, Entry, std::less<>> sandboxes_;
   QuietView quiet_;
   PartitionViews partitions_;

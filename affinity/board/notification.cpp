@@ -49,6 +49,8 @@ constexpr Row kKinds[] = {
     {Kind::kMemoryMoved, "memory-moved", Severity::kInfo},
     {Kind::kSourceUp, "source-up", Severity::kInfo},
     {Kind::kSourceDown, "source-down", Severity::kWarning},
+    {Kind::kSourceLate, "source-late", Severity::kWarning},
+    {Kind::kSourceInTime, "source-in-time", Severity::kInfo},
     {Kind::kGuestUp, "guest-up", Severity::kInfo},
     {Kind::kGuestDown, "guest-down", Severity::kWarning},
     {Kind::kStartWaiting, "start-waiting", Severity::kWarning},

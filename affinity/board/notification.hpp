@@ -45,6 +45,8 @@ enum class NotificationKind {
   kMemoryMoved,
   kSourceUp,
   kSourceDown,
+  kSourceLate,
+  kSourceInTime,
   kGuestUp,
   kGuestDown,
   kStartWaiting,

@@ -54,6 +54,10 @@ void SourceNode::set_status(policy::ledger::Source source, source::Status status
                     {status.up, std::move(status.text), status.absent, std::move(status.unseen)});
 }
 
+void SourceNode::set_late(policy::ledger::Source source, const std::optional<base::Error>& why) {
+  board_.set_late(source, why);
+}
+
 void SourceNode::count_answer(std::chrono::nanoseconds elapsed) {
   board_.counters().answers.add(elapsed);
 }

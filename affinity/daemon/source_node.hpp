@@ -30,6 +30,7 @@ class SourceNode final : public source::Node {
   void observe(std::string_view sandbox) override;
   void synced(policy::ledger::Source source) override;
   void set_status(policy::ledger::Source source, source::Status status) override;
+  void set_late(policy::ledger::Source source, const std::optional<base::Error>& why) override;
   void count_answer(std::chrono::nanoseconds elapsed) override;
   void count_narrowed_shim(const std::string& sandbox, std::chrono::nanoseconds age) override;
   const policy::ledger::Ledger& ledger() const override;

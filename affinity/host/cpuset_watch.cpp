@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inotify.hpp"
+
 namespace ka::host {
 namespace {
 
@@ -25,19 +27,19 @@ bool concerns_us(const char* name) {
 }  // namespace
 
 base::Result<CpusetWatch> CpusetWatch::open() {
-  base::Fd inotify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!inotify) return base::fail_errno(errno, "inotify");
-  return CpusetWatch(std::move(inotify));
+  auto inotify = base::open_inotify();
+  if (!inotify) return unexpected(inotify.error());
+  return CpusetWatch(std::move(*inotify));
 }
 
 base::Result<void> CpusetWatch::add(const std::string& directory) {
-  const int watch = ::inotify_add_watch(inotify_.get(), directory.c_str(), IN_MODIFY | IN_ONLYDIR);
-  const int error = errno;
+  const auto watch = base::watch_directory(inotify_.get(), directory, IN_MODIFY);
   const auto known = watches_.find(directory);
-  if (known != watches_.end() && known->second != watch) drop(directory, known->second);
-  if (watch < 0) return base::fail_errno(error, "cannot watch " + directory);
-  watches_[directory] = watch;
-  directories_[watch] = directory;
+  if (known != watches_.end() && (!watch || known->second != *watch))
+    drop(directory, known->second);
+  if (!watch) return unexpected(watch.error());
+  watches_[directory] = *watch;
+  directories_[*watch] = directory;
   return {};
 }
 

@@ -25,7 +25,7 @@ std::string_view severity_name(Severity severity);
 /// One thing that verify() found, by re-reading the kernel.
 struct Finding {
   Severity severity = Severity::kViolated;
-  std::string invariant;  ///< "I1" ... "I8", "drift", "grade", "guest", "unread", "start"
+  std::string invariant;  ///< "I1" ... "I8", "drift", "grade", "guest", "unread", "start", "late"
   std::string sandbox;
   std::string subject;  ///< thread, vCPU or container
   policy::CpuSet wanted, actual;

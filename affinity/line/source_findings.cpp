@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/inotify.hpp"
+
 namespace ka::line {
 namespace {
 
@@ -40,6 +42,24 @@ Finding pod_unseen(Source source, const std::string& pod, const std::string& why
 }
 
 }  // namespace
+
+std::vector<Finding> evaluate_lateness(const std::map<Source, base::Error>& late) {
+  std::vector<Finding> findings;
+  for (const auto& [source, why] : late) {
+    const std::string name(policy::ledger::source_name(source));
+    findings.push_back(
+        {.severity = Severity::kDegraded,
+         .invariant = "late",
+         .sandbox = {},
+         .subject = name,
+         .wanted = {},
+         .actual = {},
+         .text = "source " + name + " is read only at each drift check: " + why.message,
+         .reason = "source-late",
+         .remedy = base::inotify_remedy(why)});
+  }
+  return findings;
+}
 
 std::vector<Finding> evaluate_sources(const std::map<Source, board::SourceView>& sources,
                                       const policy::ledger::Ledger& ledger) {

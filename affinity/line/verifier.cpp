@@ -238,6 +238,7 @@ host::Tenants Verifier::read_tenants() const {
 void Verifier::check_sources() {
   const auto& sources = node_.board.sources();
   add(evaluate_sources(sources, node_.ledger()));
+  add(evaluate_lateness(node_.board.late()));
   for (const auto& [source, view] : sources) {
     report_.known.sandboxes += static_cast<int>(view.unseen.size());
   }

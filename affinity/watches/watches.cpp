@@ -45,6 +45,7 @@ Watches::Watches(boost::asio::io_context& io, line::Line& line, board::Board& bo
                  const base::Clock& clock)
     : io_(io),
       line_(line),
+      board_(board),
       roots_(std::move(roots)),
       cgroups_written_(std::move(cgroups_written)),
       log_(log),
@@ -52,10 +53,7 @@ Watches::Watches(boost::asio::io_context& io, line::Line& line, board::Board& bo
       cgroups_readable_(io),
       subscription_(board.feed().subscribe(
           [this](const board::Notification& notification) { handle(notification); })) {
-  if (const auto opened = open_cgroups(); !opened) {
-    log_.warning("cannot watch cgroups; only the drift check reads them",
-                 {{"reason", opened.error().message}});
-  }
+  watch_cgroups_soon();
 }
 
 base::Result<void> Watches::open_cgroups() {
@@ -63,8 +61,11 @@ base::Result<void> Watches::open_cgroups() {
   if (!watch) return unexpected(watch.error());
   base::Fd readable = base::duplicate(watch->fd());
   if (!readable) return base::fail_errno(errno, "inotify");
+  error_code failed;
+  cgroups_readable_.assign(readable.get(), failed);
+  if (failed) return base::fail_errno(failed.value(), "inotify on the event loop");
+  readable.release();
   cgroups_.emplace(std::move(*watch));
-  cgroups_readable_.assign(readable.release());
   wait_for_cgroups();
   return {};
 }
@@ -150,15 +151,28 @@ void Watches::watch_cgroups_soon() {
 
 void Watches::watch_cgroups() {
   cgroups_stale_ = false;
-  if (!cgroups_) return;
   std::set<std::string> directories;
   for (const auto& [id, watch] : watches_) {
     if (!watch.cgroup.empty()) directories.insert(watch.cgroup);
   }
-  if (const auto watched = cgroups_->watch_only(directories); !watched) {
-    log_.warning("cannot watch a cgroup; only the drift check reads it",
-                 {{"reason", watched.error().message}});
+  const auto watched = watch_only(directories);
+  board_.set_late(policy::ledger::Source::kCgroup,
+                  watched ? std::nullopt : std::optional(watched.error()));
+}
+
+base::Result<void> Watches::watch_only(const std::set<std::string>& directories) {
+  if (!cgroups_) {
+    if (const auto opened = open_cgroups(); !opened) return unexpected(opened.error());
   }
+  return cgroups_->watch_only(directories);
+}
+
+/// The next refresh() has another inotify, and watches all again.
+void Watches::close_cgroups(const base::Error& error) {
+  error_code ignored;
+  cgroups_readable_.close(ignored);
+  cgroups_.reset();
+  board_.set_late(policy::ledger::Source::kCgroup, error);
 }
 
 void Watches::wait_for_cgroups() {
@@ -166,7 +180,7 @@ void Watches::wait_for_cgroups() {
                                [this](const error_code& error) {
                                  if (error) return;
                                  const auto written = cgroups_->drain();
-                                 if (!written) return;
+                                 if (!written) return close_cgroups(written.error());
                                  for (const auto& directory : *written) {
                                    line_.cgroup_written(directory);
                                  }

@@ -40,6 +40,7 @@ class Watches {
           std::function<void()> cgroups_written, const log::Log& log, const base::Clock& clock);
 
   /// Follows what changed without an event (a VMM that was moved to another cgroup).
+  /// What could not be watched is tried again.
   void refresh();
 
  private:
@@ -79,8 +80,10 @@ class Watches {
   vmm::MonitorHandlers monitor_handlers(const std::string& id);
   void monitor_failed(const std::string& id, const base::Error& error);
   base::Result<void> open_cgroups();
+  base::Result<void> watch_only(const std::set<std::string>& directories);
   void watch_cgroups_soon();
   void watch_cgroups();
+  void close_cgroups(const base::Error& error);
   void wait_for_cgroups();
 
   void begin_rechecks(const std::string& id);
@@ -89,11 +92,12 @@ class Watches {
 
   boost::asio::io_context& io_;
   line::Line& line_;
+  board::Board& board_;
   vmm::Roots roots_;
   std::function<void()> cgroups_written_;
   const log::Log& log_;
   const base::Clock& clock_;
-  std::optional<host::CpusetWatch> cgroups_;  ///< absent where inotify cannot be had
+  std::optional<host::CpusetWatch> cgroups_;  ///< absent while inotify cannot be had
   boost::asio::posix::stream_descriptor cgroups_readable_;
   bool cgroups_stale_ = false;  ///< watch_cgroups() is to come
   std::map<std::string, Watch> watches_;

@@ -50,12 +50,12 @@ void DraSource::catch_up(const base::Deadline& deadline) {
 
 /// What is prepared, if that changed. While the directory cannot be read, what was read holds.
 std::optional<PreparedSeen> DraSource::poll() {
-  const bool was_watched = watched_;
-  if (!watched_) watched_ = inotify_.watch_nearest(path_);
+  inotify_.begin();
+  const bool is_watched = inotify_.watch_nearest(path_);
+  node_.set_late(kSource, inotify_.trouble());
   const auto read = directory_.read();
   const bool is_gone = base::is_gone(read);
-  is_absent_ = is_gone && !was_watched;
-  if (is_gone) watched_ = false;
+  is_absent_ = is_gone && !is_watched;
   record_problems();
   PreparedSeen seen{directory_.claims()};
   set_status(read, seen);

@@ -37,7 +37,6 @@ class DraSource final : public source::Source {
   source::Node& node_;
   const log::Log& log_;
   watch::Inotify inotify_;
-  bool watched_ = false;    ///< the directory itself
   bool is_absent_ = false;  ///< there was no directory, and one above it is watched
   bool has_status_ = false;
   std::optional<policy::ledger::PreparedSeen> last_;

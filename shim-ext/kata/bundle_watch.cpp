@@ -28,6 +28,7 @@ BundleWatch::BundleWatch(boost::asio::io_context& io, const base::Clock& clock, 
       next_(io, clock) {}
 
 void BundleWatch::refresh() {
+  inotify_.begin();
   inotify_.watch_nearest(tasks_);
   std::set<fs::path> there;
   for (const std::string& space : names_in(tasks_)) list(tasks_ / space, there);
@@ -38,17 +39,22 @@ void BundleWatch::refresh() {
 }
 
 void BundleWatch::list(const fs::path& space, std::set<fs::path>& there) {
-  if (!inotify_.watch(space)) return;
+  if (is_gone(inotify_.watch(space))) return;
   for (const std::string& id : names_in(space)) {
     const fs::path directory = space / id;
     there.insert(directory);
-    if (!bundles_.contains(directory)) begin(directory);
+    const auto known = bundles_.find(directory);
+    if (known == bundles_.end()) {
+      begin(directory);
+    } else if (known->second) {
+      (void)inotify_.watch(directory);
+    }
   }
 }
 
 void BundleWatch::begin(const fs::path& directory) {
   // Watched before it is read: a write in between is seen by one or the other.
-  if (!inotify_.watch(directory)) return;
+  if (is_gone(inotify_.watch(directory))) return;
   Entry& entry = bundles_[directory].emplace();
   entry.bundle.directory = directory;
   entry.bundle.id = directory.filename();

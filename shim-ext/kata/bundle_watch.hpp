@@ -62,6 +62,8 @@ class BundleWatch {
   /// Checks new bundles, and those whose shim has not been found. Those that are
   /// there at the first call are not searched among processes: their sandboxes run.
   void refresh();
+  /// Why changes are seen only at each refresh(); absent: they are noticed.
+  const std::optional<base::Error>& late() const { return inotify_.trouble(); }
 
  private:
   struct Entry {

@@ -93,6 +93,8 @@ void KataSource::refresh() {
   forget_ended();
   observe_masks();
   show_extent();
+  node_.set_late(ledger::Source::kPersist, watch_.late());
+  node_.set_late(ledger::Source::kBundle, bundles_.late());
   update_synced();
 }
 

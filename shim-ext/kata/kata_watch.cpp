@@ -57,6 +57,7 @@ KataWatch::KataWatch(boost::asio::io_context& io, const base::Clock& clock, Fold
 
 void KataWatch::refresh() {
   std::set<std::string> there;
+  inotify_.begin();
   const bool was_incomplete = std::exchange(incomplete_, true);
   unlisted_.clear();
   std::vector<std::string> fresh = list(folders_.go, false, there);
@@ -96,9 +97,8 @@ std::vector<std::string> KataWatch::list(const fs::path& folder, bool rust,
     there.insert(id);
     const auto [entry, added] = sandboxes_.try_emplace(id);
     entry->second.rust = rust;
-    if (!added) continue;
     inotify_.watch_nearest(folder / id);
-    fresh.push_back(id);
+    if (added) fresh.push_back(id);
   }
   if (!fresh.empty()) tries_ = 0;
   return fresh;

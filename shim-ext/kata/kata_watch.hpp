@@ -89,6 +89,8 @@ class KataWatch {
   /// The last scan could list the directories, and read all that it is to report of each sandbox.
   bool is_complete() const { return listed_ && !incomplete_; }
   bool has_listed() const { return listed_; }
+  /// Why changes are seen only at each refresh(); absent: they are noticed.
+  const std::optional<base::Error>& late() const { return inotify_.trouble(); }
   /// A sandbox has a directory.
   bool knows(const std::string& sandbox) const { return sandboxes_.contains(sandbox); }
 

@@ -23,15 +23,20 @@ KubeletSource::KubeletSource(boost::asio::io_context& io, std::filesystem::path 
 /// A CPU that has become exclusive may be in use by every sandbox of the node: each is narrowed by
 /// what is known of it, one after the other, before any is read as a whole.
 void KubeletSource::refresh() {
-  auto seen = watch_.poll();
+  auto seen = poll();
   if (!seen) return;
   node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, base::Deadline::none());
   node_.finish({});
 }
 
+std::optional<ledger::KubeletSeen> KubeletSource::poll() {
+  auto seen = watch_.poll();
+  node_.set_late(ledger::Source::kKubelet, watch_.late());
+  return seen;
+}
+
 void KubeletSource::catch_up(const base::Deadline& deadline) {
-  if (auto seen = watch_.poll())
-    node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, deadline);
+  if (auto seen = poll()) node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, deadline);
 }
 
 }  // namespace ka::kubelet

@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
+#include <optional>
 
 #include "base/log/log.hpp"
 #include "shim-ext/kubelet/kubelet_watch.hpp"
@@ -23,6 +24,8 @@ class KubeletSource final : public source::Source {
   void catch_up(const base::Deadline& deadline) override;
 
  private:
+  std::optional<policy::ledger::KubeletSeen> poll();
+
   source::Node& node_;
   KubeletWatch watch_;
 };

@@ -32,11 +32,13 @@ KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path fi
     : file_(std::move(file)),
       handlers_(std::move(handlers)),
       log_(log),
-      inotify_(io, [this] { notify(); }) {}
+      inotify_(io, [this] { handlers_.changed(); }) {}
 
-/// The directory is watched, not the file: that is another one after each change.
+/// The directory is watched, not the file: that is another one after each change. The directory may
+/// be another one, too.
 std::optional<KubeletSeen> KubeletWatch::poll() {
-  if (!watched_) watched_ = inotify_.watch(file_.parent_path()).has_value();
+  inotify_.begin();
+  (void)inotify_.watch(file_.parent_path());
   const auto now = watch::stamp_of(file_);
   if (!now) {
     handlers_.status({false, file_.native() + " cannot be read" + instead()});
@@ -79,12 +81,6 @@ std::string KubeletWatch::instead() const {
 std::optional<KubeletSeen> KubeletWatch::outdated() {
   if (!last_.claims || std::exchange(last_.outdated, true)) return std::nullopt;
   return last_;
-}
-
-/// The directory may be gone with the file, and come back as another.
-void KubeletWatch::notify() {
-  if (watch::stamp_of(file_) == watch::Stamp{}) watched_ = false;
-  handlers_.changed();
 }
 
 }  // namespace ka::kubelet

@@ -30,16 +30,17 @@ class KubeletWatch {
   KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Handlers handlers,
                const log::Log& log);
 
-  /// The content of the file, if it differs from the one read last; otherwise costs one stat. A
-  /// removed file withdraws its content. One that cannot be read is reported once, as the last good
-  /// content, outdated; it is read again each time unless it is damaged.
+  /// The content of the file, if it differs from the one read last; otherwise costs two system
+  /// calls. A removed file withdraws its content. One that cannot be read is reported once, as the
+  /// last good content, outdated; it is read again each time unless it is damaged.
   std::optional<policy::ledger::KubeletSeen> poll();
+  /// Why changes are seen only by poll(); absent: they are noticed.
+  const std::optional<base::Error>& late() const { return inotify_.trouble(); }
 
  private:
   std::optional<policy::ledger::KubeletSeen> read();
   std::optional<policy::ledger::KubeletSeen> outdated();
   std::string instead() const;
-  void notify();
 
   std::filesystem::path file_;
   Handlers handlers_;
@@ -47,8 +48,7 @@ class KubeletWatch {
   std::optional<watch::Stamp> stamp_;  ///< of the last poll; all zero: there was no file
   policy::ledger::KubeletSeen last_;   ///< that was read
   watch::Inotify inotify_;
-  bool unread_ = false;   ///< reading it failed, and may not fail again
-  bool watched_ = false;  ///< the file's directory
+  bool unread_ = false;  ///< reading it failed, and may not fail again
 };
 
 }  // namespace ka::kubelet

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/result.hpp"
 #include "policy/facts/topology.hpp"
 #include "policy/ledger/event.hpp"
 #include "policy/ledger/ledger.hpp"
@@ -73,6 +74,9 @@ class Node {
   virtual void synced(policy::ledger::Source source) = 0;
 
   virtual void set_status(policy::ledger::Source source, Status status) = 0;
+  /// Why what a source reads is read only at each drift check, or when another source makes it
+  /// catch up; absent: it is notified of changes.
+  virtual void set_late(policy::ledger::Source source, const std::optional<base::Error>& why) = 0;
 
   /// A client that waited has its answer, after `elapsed`.
   virtual void count_answer(std::chrono::nanoseconds elapsed) = 0;

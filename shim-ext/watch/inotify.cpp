@@ -4,9 +4,11 @@
 #include <sys/inotify.h>
 
 #include <boost/asio/buffer.hpp>
-#include <cerrno>
+#include <boost/asio/error.hpp>
 #include <cstdint>
 #include <utility>
+
+#include "base/inotify.hpp"
 
 namespace ka::watch {
 namespace {
@@ -17,18 +19,34 @@ constexpr std::uint32_t kChanges =
 }  // namespace
 
 Inotify::Inotify(boost::asio::io_context& io, std::function<void()> changed)
-    : descriptor_(io), changed_(std::move(changed)) {
-  const int descriptor = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (descriptor < 0) return;
-  descriptor_.assign(descriptor);
+    : descriptor_(io), changed_(std::move(changed)) {}
+
+void Inotify::begin() {
+  trouble_.reset();
+  if (descriptor_.is_open()) return;
+  if (const auto opened = open(); !opened) trouble_ = opened.error();
+}
+
+base::Result<void> Inotify::open() {
+  auto inotify = base::open_inotify();
+  if (!inotify) return unexpected(inotify.error());
+  boost::system::error_code failed;
+  descriptor_.assign(inotify->get(), failed);
+  if (failed) return base::fail_errno(failed.value(), "inotify on the event loop");
+  inotify->release();
   wait();
+  return {};
 }
 
 base::Result<void> Inotify::watch(const std::filesystem::path& directory) {
-  const int watched = ::inotify_add_watch(descriptor_.is_open() ? descriptor_.native_handle() : -1,
-                                          directory.c_str(), kChanges | IN_ONLYDIR);
-  if (watched < 0) return base::fail_errno(errno, "cannot watch " + directory.native());
-  return {};
+  if (!descriptor_.is_open()) {
+    return base::fail(base::ErrorCode::kTransient, "there is no inotify");
+  }
+  const auto watched =
+      base::watch_directory(descriptor_.native_handle(), directory.native(), kChanges);
+  if (watched) return {};
+  if (!is_gone(watched) && !trouble_) trouble_ = watched.error();
+  return unexpected(watched.error());
 }
 
 bool Inotify::watch_nearest(const std::filesystem::path& directory) {
@@ -40,10 +58,18 @@ bool Inotify::watch_nearest(const std::filesystem::path& directory) {
   return false;
 }
 
+/// The next round has another.
+void Inotify::close(const boost::system::error_code& error) {
+  boost::system::error_code ignored;
+  descriptor_.close(ignored);
+  trouble_ = base::system_error(error.value(), "inotify");
+}
+
 void Inotify::wait() {
   descriptor_.async_read_some(boost::asio::buffer(buffer_),
                               [this](const boost::system::error_code& error, std::size_t) {
-                                if (error) return;
+                                if (error == boost::asio::error::operation_aborted) return;
+                                if (error) return close(error);
                                 changed_();
                                 wait();
                               });

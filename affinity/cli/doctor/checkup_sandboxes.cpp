@@ -127,6 +127,20 @@ void examine_guest(const json::value& sandbox, Symptoms& symptoms) {
                       "guest-image), or set guest = \"auto\" in [affinity] to use kata-agent"});
 }
 
+/// What is not notified is seen at the drift check.
+void examine_source(const json::value& source, Symptoms& symptoms) {
+  const std::string late = text_of(source, "late");
+  if (late.empty()) return;
+  const std::string command = text_of(source, "remedy");
+  symptoms.push_back(
+      {"sources", Level::kBad,
+       "source " + text_of(source, "source") +
+           " is read only at each drift check, so that changes are seen late: " + late,
+       command.empty() ? "remove what keeps kata-affinityd from watching it"
+                       : "raise the limit, also in /etc/sysctl.d",
+       command});
+}
+
 /// "-m 2048M,slots=10,maxmem=..." of QEMU's command line, in MiB; 0: not given.
 std::int64_t guest_mebibytes(const std::vector<std::string>& arguments) {
   const auto flag = std::ranges::find(arguments, "-m");
@@ -175,6 +189,7 @@ void examine_memory_limit(const json::value& sandbox, const fs::path& root, Symp
 
 Symptoms examine_sandboxes(const json::value& list, const fs::path& root) {
   Symptoms symptoms;
+  for (const json::value& source : array_of(list, "sources")) examine_source(source, symptoms);
   for (const json::value& sandbox : array_of(list, "sandboxes")) {
     examine_vcpus(sandbox, root, symptoms);
     examine_memory(sandbox, symptoms);

@@ -23,7 +23,7 @@ constexpr auto kGroups = std::to_array<std::pair<std::string_view, std::string_v
     {"kubelet", "kubelet"},
     {"runtime", "nri"},
     {"Kata", "kata config profile helper grade"},
-    {"sandboxes", "daemon vcpus memory quota guest"},
+    {"sandboxes", "daemon sources vcpus memory quota guest"},
 });
 
 constexpr auto kWords = std::to_array<std::pair<Level, std::string_view>>(

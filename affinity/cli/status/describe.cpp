@@ -57,8 +57,10 @@ std::string describe_legend() {
 std::string describe_sources(const json::value& list) {
   std::string text;
   for (const json::value& source : array_of(list, "sources")) {
-    text += fmt::format("{} {}: {}\n", flag_of(source, "up") ? "+" : "!", text_of(source, "source"),
-                        text_of(source, "text"));
+    const std::string late = text_of(source, "late");
+    text += fmt::format("{} {}: {}{}\n", flag_of(source, "up") && late.empty() ? "+" : "!",
+                        text_of(source, "source"), text_of(source, "text"),
+                        late.empty() ? "" : "; read only at each drift check: " + late);
   }
   return text;
 }

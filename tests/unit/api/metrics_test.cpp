@@ -310,3 +310,38 @@ TEST_CASE("time on CPUs of other pods is counted by the source that reported it"
                        "kata_affinity_foreign_cpus_touched_total{source=\"kubelet\"} 3",
                        "kata_affinity_foreign_cpus_seconds_sum{source=\"kubelet\"} 2"}) == "");
 }
+
+TEST_CASE("a source that is read only at each drift check is late, wherever one looks", "[api]") {
+  Api api;
+  using policy::ledger::Source;
+  api.scene.board().set_source(Source::kKubelet, {true, "static"});
+  api.scene.board().set_source(Source::kCgroup, {true, "masks"});
+  base::Error full = base::system_error(ENOSPC, "cannot watch /var/lib/kubelet");
+  api.scene.board().set_late(Source::kKubelet, full);
+  api.scene.board().set_late(Source::kBundle, full);
+  const boost::json::object list = api.good("GET", "/v1/sandboxes");
+  std::string late;
+  for (const boost::json::value& source : list.at("sources").as_array()) {
+    if (!source.as_object().contains("late")) continue;
+    late += std::string(source.at("source").as_string()) + ' ';
+    CHECK(std::string(source.at("late").as_string()) == full.message);
+    CHECK(source.at("remedy") == "sysctl -w fs.inotify.max_user_watches=1048576");
+    CHECK(source.at("up") == true);
+  }
+  CHECK(late == "kubelet bundle ");
+  CHECK(missing(page_of(api), {"kata_affinity_source_late{source=\"kubelet\"} 1",
+                               "kata_affinity_source_late{source=\"bundle\"} 1",
+                               "kata_affinity_source_late{source=\"cgroup\"} 0"}) == "");
+  const boost::json::object report = api.good("POST", "/v1/verify");
+  CHECK(report.at("verdict") == "degraded");
+  CHECK(report.at("findings").at(0).at("reason") == "source-late");
+  CHECK(report.at("findings").at(0).at("remedy") ==
+        "sysctl -w fs.inotify.max_user_watches=1048576");
+}
+
+TEST_CASE("pods of which cannot be seen whether they have a VM count as unseen", "[api]") {
+  Api api;
+  api.scene.board().set_source(policy::ledger::Source::kNri,
+                               {.up = true, .text = "", .absent = false, .unseen = {{"p", "why"}}});
+  CHECK(missing(page_of(api), {"kata_affinity_sandboxes_unseen 1"}) == "");
+}

@@ -2,6 +2,8 @@
 // The board by itself: who is notified of what, and what is counted.
 #include "affinity/board/board.hpp"
 
+#include <cerrno>
+
 #include "tests/catch.hpp"
 #include "tests/test_clock.hpp"
 
@@ -66,6 +68,22 @@ TEST_CASE("a source's change of state is notified") {
   scene.board.set_source(source, {true, "containerd"});
   CHECK(scene.kinds == std::vector<std::string>{"source-down", "source-up"});
   CHECK(scene.board.sources().at(source).up);
+}
+
+TEST_CASE("that a source is late is notified once per change, whatever its state") {
+  Scene scene;
+  const auto source = policy::ledger::Source::kKubelet;
+  const base::Error full = base::system_error(ENOSPC, "cannot watch /var/lib/kubelet");
+  scene.board.set_late(source, std::nullopt);
+  CHECK(scene.kinds.empty());
+  scene.board.set_late(source, full);
+  scene.board.set_late(source, full);
+  scene.board.set_source(source, {true, "static"});
+  CHECK(scene.board.late().at(source) == full);
+  scene.board.set_late(source, std::nullopt);
+  scene.board.set_late(source, std::nullopt);
+  CHECK(scene.kinds == std::vector<std::string>{"source-late", "source-up", "source-in-time"});
+  CHECK(scene.board.late().empty());
 }
 
 TEST_CASE("the end of a pin's time is no source's event") {

@@ -247,6 +247,19 @@ TEST_CASE("doctor: too few vCPUs, with the setting that may be the cause") {
   CHECK(found().find(kQuotaSizing) != std::string::npos);
 }
 
+TEST_CASE("doctor: a source that cannot watch its files, with the limit to raise") {
+  const tests::TempDir root;
+  const auto list = boost::json::parse(
+      R"({"sources":[{"source":"nri","up":true,"text":""},{"source":"kubelet","up":true,
+         "text":"static","late":"no space","remedy":"sysctl -w fs.inotify.max_user_watches=9"}]})");
+  const auto found = cli::examine_sandboxes(list, root.path());
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].level == cli::Symptom::Level::kBad);
+  CHECK(found[0].text.find("kubelet") != std::string::npos);
+  CHECK(found[0].command == "sysctl -w fs.inotify.max_user_watches=9");
+  CHECK(cli::group_of(found[0].check) == "sandboxes");
+}
+
 TEST_CASE("doctor: a caller who is not root is told first that lines may be wrong") {
   const auto found = cli::examine_caller(false);
   REQUIRE(found.size() == 1);

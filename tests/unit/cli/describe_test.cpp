@@ -437,6 +437,12 @@ TEST_CASE("the overview has one line per sandbox, and fits 80 columns") {
         std::string::npos);
 }
 
+TEST_CASE("a source that is late is marked, with the reason") {
+  CHECK(cli::describe_sources(parse(
+            R"({"sources":[{"source":"kubelet","up":true,"text":"static","late":"no watch"}]})")) ==
+        "! kubelet: static; read only at each drift check: no watch\n");
+}
+
 TEST_CASE("a CPU's explanation names owners, reports with their times, and what is placed there",
           "[cli]") {
   CHECK(cli::describe_cpu(parse(R"({"cpu":4, "state":"exclusive", "in_doubt":true,

@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "shim-ext/kata/bundle.hpp"
 #include "tests/catch.hpp"
+#include "tests/failing_inotify.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -210,4 +212,24 @@ TEST_CASE("the bundle of another runtime's shim is examined no more") {
   scene.run_for(std::chrono::seconds(3));
   CHECK(scene.walks == 1);
   CHECK(scene.handled == 0);
+}
+
+TEST_CASE("without inotify bundles are examined at each refresh, until there is one again") {
+  Scene scene;
+  tests::InotifyFails fails(
+      GENERATE(tests::FailingInotify{.instance = EMFILE}, tests::FailingInotify{.watch = ENOSPC}));
+  scene.watch.refresh();
+  CHECK(scene.watch.late());
+  scene.dir.write("tasks/k8s.io/s1/config.json", config("sandbox"));
+  CHECK(scene.drain().empty());
+  scene.watch.refresh();
+  CHECK(scene.drain().front() == "s1 shop/cart");
+
+  fails.end();
+  scene.watch.refresh();
+  CHECK_FALSE(scene.watch.late());
+  scene.drain();
+  scene.found = {"s1"};
+  scene.dir.write("tasks/k8s.io/s1/shim.pid", "10");
+  CHECK(scene.drain() == Lines{"s1 shop/cart"});
 }

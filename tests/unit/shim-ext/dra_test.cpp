@@ -12,6 +12,7 @@
 #include "shim-ext/dra/claim_directory.hpp"
 #include "shim-ext/dra/dra_source.hpp"
 #include "tests/catch.hpp"
+#include "tests/failing_inotify.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/text_log.hpp"
@@ -255,4 +256,23 @@ TEST_CASE("a file that is not used is in the status and the log, once") {
   CHECK(scene.node.statuses[Source::kDra].text.find(name_of("u1")) != std::string::npos);
   CHECK(scene.log_lines.find(name_of("u1")) == scene.log_lines.rfind(name_of("u1")));
   CHECK_FALSE(scene.log_lines.empty());
+}
+
+TEST_CASE("without inotify claims are late, until there is one again") {
+  SourceScene scene;
+  tests::InotifyFails fails({.watch = ENOSPC});
+  dra::DraSource source(scene.io, scene.cdi, scene.node, scene.log);
+  CHECK(scene.node.late[Source::kDra]);
+  scene.prepare("u1", "2-3");
+  scene.run_ready();
+  CHECK(scene.node.known.exclusive().empty());
+  source.refresh();
+  CHECK(scene.node.known.exclusive() == CpuSet{2, 3});
+
+  fails.end();
+  source.refresh();
+  CHECK_FALSE(scene.node.late[Source::kDra]);
+  scene.prepare("u2", "4");
+  scene.run_ready();
+  CHECK(scene.node.known.exclusive() == CpuSet{2, 3, 4});
 }

@@ -2,12 +2,14 @@
 #include "shim-ext/kata/kata_watch.hpp"
 
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "shim-ext/kata/persist.hpp"
 #include "tests/catch.hpp"
+#include "tests/failing_inotify.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/text_log.hpp"
@@ -354,4 +356,20 @@ TEST_CASE("a directory that cannot be listed is missed, and is reported once") {
   scene.watch.refresh();
   CHECK(scene.watch.extent(false).missed.empty());
   CHECK(scene.reports == 2);
+}
+
+TEST_CASE("without inotify sandboxes are followed at each refresh, until there is one again") {
+  Scene scene;
+  tests::InotifyFails fails({.watch = ENOSPC});
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2-3")));
+  scene.watch.refresh();
+  CHECK(scene.watch.late());
+  CHECK(scene.drain() == Lines{"persist.json: s1 vm 100", "persist.json: c1 2-3"});
+
+  fails.end();
+  scene.watch.refresh();
+  CHECK_FALSE(scene.watch.late());
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c2", "4")));
+  CHECK(scene.drain() ==
+        Lines{"persist.json: s1 vm 100", "persist.json: c2 4", "persist.json: gone c1"});
 }

@@ -2,10 +2,14 @@
 #include "shim-ext/kubelet/kubelet_source.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
+#include <utility>
 
 #include "shim-ext/watch/kubelet_state.hpp"
 #include "tests/catch.hpp"
+#include "tests/failing_inotify.hpp"
+#include "tests/run_loop.hpp"
 #include "tests/temp_dir.hpp"
 #include "tests/test_clock.hpp"
 #include "tests/text_log.hpp"
@@ -99,4 +103,37 @@ TEST_CASE("a state of the largest size is used; a byte more, and the last good o
   CHECK_FALSE(scene.node.statuses[Source::kKubelet].up);
   CHECK(scene.node.known.kubelet().outdated);
   CHECK(scene.node.known.kubelet().shared_pool == policy::CpuSet::range(0, 3));
+}
+
+TEST_CASE("without inotify kubelet's state is late, until there is one again") {
+  Scene scene;
+  scene.write("0-3");
+  const auto [how, limit] = GENERATE(
+      std::pair(tests::FailingInotify{.instance = EMFILE}, "fs.inotify.max_user_instances"),
+      std::pair(tests::FailingInotify{.watch = ENOSPC}, "fs.inotify.max_user_watches"),
+      std::pair(tests::FailingInotify{.watch = EACCES}, "Permission denied"));
+  tests::InotifyFails fails(how);
+  kubelet::KubeletSource source(scene.io, scene.file, scene.node, scene.log);
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
+  CHECK(scene.node.statuses[Source::kKubelet].up);
+  REQUIRE(scene.node.late[Source::kKubelet]);
+  CHECK(scene.node.late[Source::kKubelet]->message.find(limit) != std::string::npos);
+  scene.write("0-4");
+  tests::run_ready(scene.io);
+  CHECK(scene.node.drain().empty());
+  source.refresh();
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
+
+  fails.end();
+  source.refresh();
+  CHECK_FALSE(scene.node.late[Source::kKubelet]);
+  scene.write("0-5");
+  tests::run_ready(scene.io);
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
+}
+
+TEST_CASE("a directory of kubelet's that is not there is not late") {
+  Scene scene;
+  kubelet::KubeletSource source(scene.io, scene.dir.path() / "none/state", scene.node, scene.log);
+  CHECK_FALSE(scene.node.late[Source::kKubelet]);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,9 @@ class RecordingNode final : public source::Node, public source::Peers {
   void set_status(policy::ledger::Source source, source::Status status) override {
     statuses[source] = std::move(status);
   }
+  void set_late(policy::ledger::Source source, const std::optional<base::Error>& why) override {
+    late[source] = why;
+  }
   void count_answer(std::chrono::nanoseconds elapsed) override { answers.push_back(elapsed); }
   void count_narrowed_shim(const std::string&, std::chrono::nanoseconds) override {}
   const policy::ledger::Ledger& ledger() const override { return known; }
@@ -69,6 +73,7 @@ class RecordingNode final : public source::Node, public source::Peers {
   policy::ledger::Ledger known;  ///< what is applied to it
   policy::Topology machine;
   std::map<policy::ledger::Source, source::Status> statuses;
+  std::map<policy::ledger::Source, std::optional<base::Error>> late;
   std::vector<source::Notice> notices;
   std::vector<std::chrono::nanoseconds> answers;
 

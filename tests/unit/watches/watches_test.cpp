@@ -13,6 +13,7 @@
 #include <list>
 
 #include "tests/catch.hpp"
+#include "tests/failing_inotify.hpp"
 #include "tests/run_loop.hpp"
 #include "tests/text_log.hpp"
 #include "tests/unit/line/scene.hpp"
@@ -224,4 +225,20 @@ TEST_CASE("an unresponsive monitor is reported once, until it responds again") {
   const auto first = scene.log_lines.find("VMM monitor not responding");
   REQUIRE(first != std::string::npos);
   CHECK(scene.log_lines.find("VMM monitor not responding", first + 1) == std::string::npos);
+}
+
+TEST_CASE("cgroups that cannot be watched are late and named, until they can be") {
+  tests::InotifyFails fails(
+      GENERATE(tests::FailingInotify{.instance = EMFILE}, tests::FailingInotify{.watch = ENOSPC}));
+  Scene scene;
+  scene.host.node.in_cgroup(scene.vmm.pid, "kubepods/s1", "0-7");
+  scene.add();
+  scene.watches.refresh();
+  CHECK(scene.host.board().late().contains(policy::ledger::Source::kCgroup));
+  CHECK(std::ranges::count(scene.host.notified, "source-late") == 1);
+
+  fails.end();
+  scene.watches.refresh();
+  CHECK(scene.host.board().late().empty());
+  CHECK(std::ranges::count(scene.host.notified, "source-in-time") == 1);
 }
