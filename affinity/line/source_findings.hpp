@@ -7,6 +7,7 @@
 
 #include "affinity/board/views.hpp"
 #include "affinity/line/report.hpp"
+#include "base/result.hpp"
 #include "policy/ledger/ledger.hpp"
 
 namespace ka::line {
