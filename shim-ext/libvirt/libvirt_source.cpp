@@ -52,8 +52,8 @@ void LibvirtSource::start() {
   handlers.domain = [this](const DomainSeen& domain) {
     boost::asio::post(io_, [this, domain] { domain_changed(domain); });
   };
-  handlers.pinned = [this](const std::string& domain, const base::Result<int>& calls) {
-    boost::asio::post(io_, [this, domain, calls] { recorded(domain, calls); });
+  handlers.pinned = [this](const Order& order, const base::Result<int>& calls) {
+    boost::asio::post(io_, [this, order, calls] { recorded(order, calls); });
   };
   connection_changed(false, settings_.uri + ": not connected yet");
   auto client = Client::start(clock_, {.uri = settings_.uri}, std::move(handlers));
@@ -294,7 +294,7 @@ void LibvirtSource::domain_changed(const DomainSeen& domain) {
     domain_runs(sandbox, domain);
   } else {
     set_unmatched(domain.name, "");
-    unrecorded_.erase(domain.name);
+    if (unrecorded_.erase(domain.name) > 0) report_status();
     node_.observe(sandbox);
   }
   report_all_seen();
@@ -326,25 +326,32 @@ base::Result<policy::ProcessId> LibvirtSource::find_vmm(const std::string& sandb
 
 /// libvirt has made the pins too, also those before a call that failed, and may have widened a
 /// cgroup that was in the way.
-void LibvirtSource::recorded(const std::string& domain, const base::Result<int>& calls) {
-  if (calls) {
-    unrecorded_.erase(domain);
-    log_.info("pins written to libvirt's record",
-              {{"domain", domain}, {"calls", std::to_string(*calls)}});
-  } else {
+void LibvirtSource::recorded(const Order& order, const base::Result<int>& calls) {
+  note_result(order.domain, calls);
+  const std::string* owner = sandbox_of(order.domain);
+  if (owner == nullptr) return;
+  const std::string sandbox = *owner;
+  const auto last = ordered_.find(order.domain);
+  // Until the newest order is carried out, libvirt's record has what an older one wrote.
+  const bool is_last = last != ordered_.end() && last->second == order;
+  if (calls && order.give_back && is_last) report_pinned(sandbox, false);
+  node_.observe(sandbox);
+  if (calls) recorded_(sandbox);
+}
+
+void LibvirtSource::note_result(const std::string& domain, const base::Result<int>& calls) {
+  if (!calls) {
     unrecorded_[domain] = "pins not in libvirt's record: " + calls.error().message;
     log_.warning("cannot record a domain's pins in libvirt yet",
                  {{"domain", domain}, {"reason", calls.error().message}});
+  } else {
+    unrecorded_.erase(domain);
+    if (*calls > 0) {
+      log_.info("pins written to libvirt's record",
+                {{"domain", domain}, {"calls", std::to_string(*calls)}});
+    }
   }
   report_status();
-  const std::string* owner = sandbox_of(domain);
-  if (owner == nullptr) return;
-  const std::string sandbox = *owner;
-  const auto order = ordered_.find(domain);
-  const bool is_back = calls && order != ordered_.end() && order->second.give_back;
-  if (is_back) report_pinned(sandbox, false);
-  node_.observe(sandbox);
-  if (calls) recorded_(sandbox);
 }
 
 }  // namespace ka::libvirt

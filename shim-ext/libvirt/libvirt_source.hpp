@@ -69,7 +69,8 @@ class LibvirtSource final : public source::Source {
   void domain_runs(const std::string& sandbox, const DomainSeen& domain);
   base::Result<policy::ProcessId> find_vmm(const std::string& sandbox,
                                            const DomainSeen& domain) const;
-  void recorded(const std::string& domain, const base::Result<int>& calls);
+  void recorded(const Order& order, const base::Result<int>& calls);
+  void note_result(const std::string& domain, const base::Result<int>& calls);
   const std::string* sandbox_of(const std::string& domain) const;
 
   boost::asio::io_context& io_;

@@ -107,7 +107,7 @@ class Client::Worker {
   void serve();
   void refresh(const std::string& name, Work& work);
   Result<DomainSeen> see(const std::string& name);
-  void carry_out(const std::string& name, const Order& order, Work& work);
+  void carry_out(Work& work);
   Result<int> obey(const Order& order);
   Result<int> pin(const Order& order, virDomainPtr domain, bool has_config);
   Result<int> allow_nodes(const Order& order, virDomainPtr domain, bool has_config);
@@ -250,7 +250,7 @@ void Client::Worker::serve() {
     if (is_time || work.touched || !work.reported) refresh(name, work);
     const bool retry = is_time || !work.failure;
     if (work.order && work.due && retry && work.reported && work.reported->runs) {
-      carry_out(name, *work.order, work);
+      carry_out(work);
     }
   }
 }
@@ -292,14 +292,17 @@ Result<DomainSeen> Client::Worker::see(const std::string& name) {
   return seen;
 }
 
-void Client::Worker::carry_out(const std::string& name, const Order& order, Work& work) {
+void Client::Worker::carry_out(Work& work) {
+  const Order order = *work.order;
   const auto done = obey(order);
   if (is_gone(done)) return;  // due when it runs again
   const auto failure = done ? std::nullopt : std::optional(done.error());
-  const bool is_news = done ? *done > 0 || work.failure : work.failure != failure;
+  const bool is_news =
+      done ? *done > 0 || order.give_back || work.failure : work.failure != failure;
   work.failure = failure;
   work.due = !done;
-  if (is_news) shared_->notify(shared_->handlers.pinned, name, done);
+  if (done && order.give_back) work.order.reset();
+  if (is_news) shared_->notify(shared_->handlers.pinned, order, done);
 }
 
 Result<int> Client::Worker::obey(const Order& order) {

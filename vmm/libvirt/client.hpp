@@ -65,10 +65,11 @@ struct ClientHandlers {
   /// A watched domain started or stopped, has another number of vCPUs, or another program
   /// changed its pins; and each one once after a connection.
   std::function<void(const DomainSeen&)> domain;
-  /// An order was carried out with this many calls, as far as no newer one came meanwhile; or why
+  /// This order was carried out with this many calls, as far as no newer one came meanwhile; or why
   /// it was not. It is tried again until it is, and repeated when another program changes pins;
-  /// reported only when the result changes.
-  std::function<void(const std::string& domain, const base::Result<int>& calls)> pinned;
+  /// reported only when the result changes. One that gives back is reported in any case, and is
+  /// done then: pins that come after it are others'.
+  std::function<void(const Order& order, const base::Result<int>& calls)> pinned;
 };
 
 class Client {

@@ -19,6 +19,7 @@
 #include "tests/temp_dir.hpp"
 #include "vmm/address/libvirt_uri.hpp"
 #include "vmm/libvirt/numatune.hpp"
+#include "vmm/libvirt/pins.hpp"
 
 using namespace ka;
 using libvirt::Client;
@@ -40,8 +41,9 @@ class Ears {
     handlers.domain = [this](const DomainSeen& domain) {
       enter([&] { domains[domain.name] = domain; });
     };
-    handlers.pinned = [this](const std::string&, const base::Result<int>& calls) {
+    handlers.pinned = [this](const libvirt::Order& order, const base::Result<int>& calls) {
       enter([&] {
+        if (order.give_back) ++given_back;
         pinned.push_back(calls ? *calls : -1);
         if (!calls) failure = calls.error().message;
       });
@@ -58,6 +60,7 @@ class Ears {
   std::string connected, refused, failure;
   std::map<std::string, DomainSeen> domains;
   std::vector<int> pinned;
+  int given_back = 0;
 
  private:
   template <typename Change>
@@ -140,6 +143,29 @@ TEST_CASE("libvirt: a domain is reported, and its vCPUs are pinned once as order
   client.order(order);
   REQUIRE(ears.wait([&] { return ears.pinned.size() == 3; }));
   CHECK(ears.pinned[2] == 2);
+}
+
+TEST_CASE("libvirt: what is given back is reported without a call, too, and is then others'") {
+  const TestDriver driver;
+  Ears ears;
+  Client client = start("test:///default", ears);
+  client.watch_only({"test"});
+  const libvirt::Order back{.domain = "test", .pins = {}, .memory = {}, .give_back = true};
+  client.order(back);
+  REQUIRE(ears.wait([&] { return ears.given_back == 1; }));
+  CHECK(ears.pinned == std::vector{0});
+
+  libvirt::Order by_hand{.domain = "test", .pins = {}};
+  by_hand.pins.vcpus = {{0, CpuSet{3}}};
+  const libvirt::Record record(driver.library, driver.domain.get(), 16);
+  REQUIRE(record.write(by_hand.pins, Scope::kLive, [] { return false; }) == 1);
+  REQUIRE(driver.call("virDomainSuspend") == 0);  // each event is a reason to look again
+  REQUIRE(driver.call("virDomainResume") == 0);
+  CHECK_FALSE(ears.wait([&] { return ears.pinned.size() > 1; }, std::chrono::milliseconds(300)));
+  CHECK(record.read(Scope::kLive)->vcpus.at(0) == CpuSet{3});
+  client.order(back);
+  REQUIRE(ears.wait([&] { return ears.given_back == 2; }));
+  CHECK(ears.pinned == std::vector{0, 1});
 }
 
 TEST_CASE("libvirt: a restarted domain is left alone until it gets an order") {

@@ -3,7 +3,12 @@
 // "test" of two vCPUs, whose process is a file of the test. A domain without one runs elsewhere.
 #include "shim-ext/libvirt/libvirt_source.hpp"
 
+#include <dlfcn.h>
+
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <map>
+#include <memory>
 #include <optional>
 
 #include "affinity/daemon/source_node.hpp"
@@ -12,6 +17,7 @@
 #include "tests/run_loop.hpp"
 #include "tests/text_log.hpp"
 #include "tests/unit/line/scene.hpp"
+#include "vmm/libvirt/pins.hpp"
 
 using namespace ka;
 
@@ -21,11 +27,17 @@ constexpr int kVmm = 200;
 constexpr const char* kUuid = "6695eb01-f6a4-8304-79aa-97f2502e193f";
 
 struct Scene : tests::LineScene {
-  explicit Scene(bool by_annotation, std::vector<std::string> domains = {}) {
+  explicit Scene(bool by_annotation, std::vector<std::string> domains = {},
+                 bool in_config = false) {
     source.emplace(
         io, clock, source_node, vmm::Roots{node.proc(), node.debugfs(), node.cgroup(), node.sys()},
-        libvirt::LibvirtSource::Settings{"test:///default", {std::move(domains), by_annotation}},
-        [this](const std::string& sandbox) { recorded.push_back(sandbox); }, log);
+        libvirt::LibvirtSource::Settings{
+            "test:///default", {std::move(domains), by_annotation}, in_config},
+        [this](const std::string& sandbox) {
+          recorded.push_back(sandbox);
+          were_pinned.push_back(line().node().ledger().find(sandbox)->domain_pinned);
+        },
+        log);
     source->start();
   }
 
@@ -56,8 +68,28 @@ struct Scene : tests::LineScene {
   log::Log log = tests::text_log(log::Level::kWarning, log_lines);
   boost::asio::io_context io;
   std::vector<std::string> recorded;
+  std::vector<bool> were_pinned;  ///< what was known of libvirt's record then
   daemon::SourceNode source_node{line(), board(), clock};
   std::optional<libvirt::LibvirtSource> source;
+};
+
+/// The domain beside the source: connections of one process share that driver's state.
+struct TestDomain {
+  libvirt::Library library = libvirt::Library::load().value();
+  std::unique_ptr<virConnect, decltype(&::virConnectClose)> connection{
+      library.connect_open("test:///default"), library.connect_close};
+  libvirt::DomainRef domain{library.domain_lookup_by_name(connection.get(), "test"),
+                            library.domain_free};
+
+  void call(const char* function) const {
+    void* const libvirt = ::dlopen("libvirt.so.0", RTLD_NOW);
+    using Call = decltype(&::virDomainCreate);
+    REQUIRE(reinterpret_cast<Call>(::dlsym(libvirt, function))(domain.get()) == 0);
+  }
+  std::map<int, policy::CpuSet> vcpu_pins() const {
+    constexpr int kCpus = 16;
+    return libvirt::Record(library, domain.get(), kCpus).read(libvirt::Scope::kLive)->vcpus;
+  }
 };
 
 }  // namespace
@@ -130,4 +162,47 @@ TEST_CASE("libvirt: a domain that is no process here is a fault, until there is 
   scene.source->refresh();
   CHECK(scene.vmm_of("test") == kVmm);
   CHECK(status.up);
+}
+
+TEST_CASE("libvirt: pins stay noted until the order that gives them back is carried out") {
+  const TestDomain domain;
+  const auto unpinned = domain.vcpu_pins();
+  Scene scene(true);
+  scene.boot_domain();
+  scene.request("pod1");
+  scene.run_until([&] { return scene.vmm_of("pod1") == kVmm; });
+  REQUIRE(scene.container("pod1", "c1", {4, 5}, true));
+  // That the domain is about to be pinned is notified before libvirt gets the order. What is queued
+  // then comes before the answer to the order.
+  bool is_ordered = false;
+  const auto release = [&] {
+    REQUIRE(scene.requests().release("pod1"));
+    while (domain.vcpu_pins() == unpinned) {
+    }
+  };
+  const auto subscription = scene.board().feed().subscribe([&](const board::Notification&) {
+    if (std::exchange(is_ordered, true)) return;
+    boost::asio::post(scene.io, release);
+    scene.source->notify(source::Notice::kLineRan);
+  });
+  scene.source->notify(source::Notice::kLineRan);
+  scene.run_until([&] { return scene.recorded.size() == 2; });
+  CHECK(scene.were_pinned == std::vector{true, false});
+}
+
+TEST_CASE("libvirt: a domain that has ended is no fault any more, at once") {
+  const TestDomain domain;
+  Scene scene(false, {"test"}, true);  // that driver pins no vCPU of the next start
+  scene.boot_domain();
+  scene.run_until([&] { return scene.vmm_of("test") == kVmm; });
+  REQUIRE(scene.container("test", "c1", {4, 5}, true));
+  scene.source->notify(source::Notice::kLineRan);
+  const auto& status = scene.board().sources().at(policy::ledger::Source::kLibvirt);
+  const auto says_fault = [&] {
+    return status.text.find("not in libvirt's record") != std::string::npos;
+  };
+  scene.run_until(says_fault);
+  domain.call("virDomainDestroy");
+  scene.run_until([&] { return !says_fault(); });
+  CHECK(status.text == "test:///default");
 }
