@@ -35,43 +35,46 @@ void StateFiles::write(const std::string& pod) {
   if (const board::GuestView* guest = board_.guest(pod)) {
     saved->guest = {guest->writes, guest->plugged};
   }
-  record(pod, store_.save(*saved));
+  record(pod, store_.save(*saved), false);
 }
 
 void StateFiles::remove(const std::string& pod) {
   saved_.erase(pod);
-  record(pod, store_.remove(pod));
+  record(pod, store_.remove(pod), true);
 }
 
-/// Where the directory may not be used, no file of ours is on disk.
+/// Where the directory may not be used, no file of ours is on disk, also none that a daemon before
+/// this one wrote.
 void StateFiles::restore_missing() {
   const auto missing = store_.find_missing();
-  if (!missing) {
-    for (const std::string& pod : saved_) record(pod, unexpected(missing.error()));
+  if (missing) {
+    for (const std::string& pod : *missing) write(pod);
     return;
   }
-  for (const std::string& pod : *missing) write(pod);
+  std::set<std::string> pods = saved_;
+  for (std::string& loaded : store_.pods()) pods.insert(std::move(loaded));
+  for (const std::string& pod : pods) record(pod, {missing.error().message, false});
 }
 
 void StateFiles::retry() {
   restore_missing();
   for (const auto& [pod, unsaved] : std::map(unsaved_)) {
     if (unsaved.is_removed) {
-      record(pod, store_.remove(pod));
+      record(pod, store_.remove(pod), true);
     } else {
       write(pod);
     }
   }
 }
 
-void StateFiles::record(const std::string& pod, const base::Result<void>& done) {
-  if (done) {
-    if (unsaved_.erase(pod) > 0)
-      board_.notify(NotificationKind::kStateSaved, pod, "state on disk is up to date again");
-    return;
-  }
+void StateFiles::record(const std::string& pod, const base::Result<void>& done, bool is_removed) {
+  if (!done) return record(pod, {done.error().message, is_removed});
+  if (unsaved_.erase(pod) > 0)
+    board_.notify(NotificationKind::kStateSaved, pod, "state on disk is up to date again");
+}
+
+void StateFiles::record(const std::string& pod, const Unsaved& unsaved) {
   ++board_.counters().errors["state"];
-  const Unsaved unsaved{done.error().message, !saved_.contains(pod)};
   if (std::exchange(unsaved_[pod], unsaved) == unsaved) return;
   board_.notify(NotificationKind::kStateUnsaved, pod, unsaved_text(unsaved), unsaved.reason);
 }

@@ -48,7 +48,8 @@ class StateFiles {
  private:
   void restore_missing();
   void write(const std::string& pod);
-  void record(const std::string& pod, const base::Result<void>& done);
+  void record(const std::string& pod, const base::Result<void>& done, bool is_removed);
+  void record(const std::string& pod, const Unsaved& unsaved);
 
   state::Store& store_;
   board::Board& board_;

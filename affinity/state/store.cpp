@@ -299,6 +299,12 @@ base::Result<void> Store::remove(const std::string& pod) {
   return {};
 }
 
+std::vector<std::string> Store::pods() const {
+  std::vector<std::string> pods;
+  for (const auto& [pod, hash] : written_) pods.push_back(pod);
+  return pods;
+}
+
 base::Result<std::vector<std::string>> Store::find_missing() {
   if (auto usable = ensure_directory(); !usable) return unexpected(usable.error());
   const auto has_changed = directory_.has_changed();

@@ -163,6 +163,9 @@ class Store {
   base::Result<void> save(const Saved& saved);
   base::Result<void> remove(const std::string& pod);
 
+  /// Pods that have a file, by load() and save().
+  std::vector<std::string> pods() const;
+
   /// Pods whose files another program has removed, with a message: to be saved again. One stat
   /// where nothing in the directory has changed. Any error: the directory may not be used.
   base::Result<std::vector<std::string>> find_missing();

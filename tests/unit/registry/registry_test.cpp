@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -411,6 +412,33 @@ TEST_CASE("state that cannot be removed is not reported as missing") {
   scene.registry.retry([](const state::Saved&) {});
   CHECK(scene.registry.unsaved().empty());
   CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("state of a daemon before this one that is not on disk any more is missing, too") {
+  Scene scene;
+  const auto directory = scene.dir.path() / "state";
+  std::filesystem::create_directory(directory);
+  state::Saved saved;
+  saved.pod.id = "s1";
+  saved.pod.source = Source::kNri;
+  REQUIRE(state::Store(directory, "boot", scene.log).save(saved));
+  state::Store store(directory, "boot", scene.log);
+  registry::Registry registry(store, scene.board, scene.log, scene.clock);
+  registry.describe_with([&](const std::string&) { return std::optional(saved); });
+  const auto restore = [&](const state::Saved& one) { CHECK(registry.restore(one)); };
+  registry.load(restore);
+  REQUIRE(registry.unsaved().empty());
+
+  std::filesystem::remove_all(directory);
+  std::ofstream(directory) << "not a directory";
+  for (int i = 0; i < 2; ++i) registry.retry(restore);
+  REQUIRE(registry.unsaved().contains("s1"));
+  CHECK_FALSE(registry.unsaved().at("s1").is_removed);
+  CHECK(scene.count(NotificationKind::kStateUnsaved) == 1);
+  std::filesystem::remove(directory);
+  registry.retry(restore);
+  CHECK(registry.unsaved().empty());
+  CHECK(std::filesystem::is_regular_file(directory / "s1.json"));
 }
 
 TEST_CASE("an open gate is consumed once, and dismissed lost state does not open it") {
