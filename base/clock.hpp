@@ -33,7 +33,7 @@ class Clock {
   /// For display.
   virtual std::chrono::system_clock::time_point wall() const;
   /// Since the machine was started, with the time in which it was suspended: what start times in
-  /// /proc/<pid>/stat count (proc_pid_stat(5)).
+  /// /proc/<pid>/stat count (proc_pid_stat(5)). In any time namespace that of the initial one.
   virtual std::chrono::nanoseconds since_boot() const;
   /// Blocks the calling thread for that long.
   virtual void sleep(Time::duration time) const;

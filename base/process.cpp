@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/boot_offset.hpp"
 #include "base/files.hpp"
 #include "base/split.hpp"
 #include "base/text.hpp"
@@ -57,6 +58,12 @@ Result<ThreadStat> parse_thread_stat(std::string_view text) {
   return stat;
 }
 
+Result<ThreadStat> thread_stat_of(std::string_view line) {
+  auto stat = parse_thread_stat(line);
+  if (stat) stat->start_time -= boot_offset_ticks();
+  return stat;
+}
+
 std::chrono::nanoseconds started_at(std::uint64_t start_time) {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
   const std::int64_t ticks = ::sysconf(_SC_CLK_TCK);
@@ -85,7 +92,7 @@ Result<ThreadStat> ProcFs::stat(int pid, int tid) const {
   std::array<char, 2048> line;
   const auto text = read_record(path, line);
   if (!text) return unexpected(text.error());
-  return parse_thread_stat(*text);
+  return thread_stat_of(*text);
 }
 
 Result<std::vector<std::string>> ProcFs::cmdline(int pid) const {

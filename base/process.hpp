@@ -24,10 +24,13 @@ struct ThreadStat {
   int ppid = 0;
   /// False: PF_NO_SETAFFINITY, the kernel refuses every mask (include/linux/sched.h).
   bool movable = true;
+  /// In clock ticks since boot; from ProcFs and ThreadStats the same in any time namespace.
   std::uint64_t start_time = 0;
 };
 
 Result<ThreadStat> parse_thread_stat(std::string_view text);
+/// Of a line that this process has read in /proc, which is in its own time namespace.
+Result<ThreadStat> thread_stat_of(std::string_view line);
 
 /// Since boot (Clock::since_boot()): when a process was started that has this start time.
 std::chrono::nanoseconds started_at(std::uint64_t start_time);

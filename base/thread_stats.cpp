@@ -20,7 +20,7 @@ Result<ThreadStat> read_line(const Fd& file, int tid) {
   std::array<char, 2048> line;
   const ssize_t size = ::pread(file.get(), line.data(), line.size(), 0);
   if (size < 0) return fail_errno(errno, "stat line of thread " + std::to_string(tid));
-  auto stat = parse_thread_stat({line.data(), static_cast<std::size_t>(size)});
+  auto stat = thread_stat_of({line.data(), static_cast<std::size_t>(size)});
   if (stat && stat->tid != tid) return fail(ErrorCode::kInvalid, "stat line of another thread");
   return stat;
 }

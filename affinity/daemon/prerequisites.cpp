@@ -9,6 +9,7 @@
 #include "affinity/host/cpu_plugins.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/state/directory.hpp"
+#include "base/boot_offset.hpp"
 #include "base/files.hpp"
 #include "base/log/log.hpp"
 #include "base/process.hpp"
@@ -100,6 +101,7 @@ Result<void> check_config(const Options& options) {
 
 Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) {
   StartParts parts(clock);
+  if (const auto& offset = base::boot_offset(); !offset) return unexpected(offset.error());
   auto topology = host::load_topology(options.topology);
   if (!topology) return unexpected(topology.error());
   parts.done("topology");

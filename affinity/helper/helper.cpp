@@ -33,6 +33,7 @@
 #include "affinity/helper/vmm_exits.hpp"
 #include "affinity/helper/vmm_threads.hpp"
 #include "affinity/host/topology.hpp"
+#include "base/boot_offset.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/http/listen.hpp"
@@ -265,6 +266,7 @@ Result<void> run(const Options& options) {
   if (const auto limits = read_limits(options); !limits && !options.restore) {
     return unexpected(limits.error());
   }
+  if (const auto& offset = base::boot_offset(); !offset) return unexpected(offset.error());
   const auto lock = own(options.state);
   if (!lock) return unexpected(lock.error());
   auto boot_id = base::ProcFs(options.roots.proc).boot_id();

@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "base/boot_offset.hpp"
 #include "base/pidfd.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
@@ -44,6 +45,22 @@ TEST_CASE("a malformed stat line is an error") {
        std::vector<std::string>{"", "41", "41 (x", "x (y)" + kTail, "41 (x) S 1 2 3"}) {
     CHECK_FALSE(parse_thread_stat(text));
   }
+}
+
+TEST_CASE("only an offset that start times show in full is subtracted from them") {
+  using std::chrono::seconds;
+  const auto boottime = [](const std::string& offset) {
+    return parse_boot_offset("monotonic           7         5\nboottime   " + offset + "\n");
+  };
+  CHECK(boottime("0         0").value() == seconds(0));
+  CHECK(boottime("100000         0").value() == seconds(100000));
+  CHECK(boottime("1 500000000").value() == std::chrono::milliseconds(1500));
+  for (const char* shift : {"-1 0", "0 1", "100 9999999", "-1 999999999", "x", "3"}) {
+    CAPTURE(shift);
+    CHECK(boottime(shift).error().code == ErrorCode::kUnavailable);
+  }
+  CHECK_FALSE(parse_boot_offset(""));
+  CHECK_FALSE(parse_boot_offset("monotonic 0 0\n"));
 }
 
 TEST_CASE("the test's own process is found in the real /proc") {
