@@ -16,6 +16,7 @@ struct Outcome;
 namespace ka::line {
 class CpuInterruptions;
 class Node;
+struct Options;
 }  // namespace ka::line
 
 namespace ka::api {
@@ -42,6 +43,9 @@ boost::json::array contests_to_json(const line::Node& node);
 boost::json::object start_to_json(const line::Node& node);
 /// The same as sentences, for responses to changes; none if there is nothing to report.
 boost::json::array start_warnings(const line::Node& node);
+
+/// The settings by which nothing is placed, or nothing written, as sentences.
+boost::json::array inert_settings(const line::Options& options);
 
 /// The node as `map` draws it: the machine, who owns which CPU, which vCPU is dedicated to it and
 /// how many other threads may use it.

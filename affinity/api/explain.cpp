@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "affinity/api/encode.hpp"
 #include "affinity/api/placement.hpp"
 #include "affinity/board/board.hpp"
 #include "affinity/documents/settings.hpp"
@@ -174,8 +175,9 @@ void add_setting_facts(Facts& facts, const line::Options& options,
             kSource);
   facts.add(std::string("memory is \"") + (settings.move_memory ? "migrate" : "follow") + '"',
             kSource);
-  if (!options.enable) facts.add("enable is false: no thread is placed", kSource);
-  if (options.observe) facts.add("mode is \"observe\": nothing is written", kSource);
+  for (const json::value& inert : inert_settings(options)) {
+    facts.add(std::string(inert.as_string()), kSource);
+  }
 }
 
 json::array notes_to_json(const std::vector<policy::plan::Note>& notes) {

@@ -88,16 +88,9 @@ void sum_isolation(const line::SandboxView& view, Totals& totals) {
   }
 }
 
-/// Those of which cannot be seen whether they have a VM.
-double count_unseen_pods(const line::Node& node) {
-  std::size_t pods = node.unproved.size();
-  for (const auto& [source, view] : node.board.sources()) pods += view.unseen.size();
-  return static_cast<double>(pods);
-}
-
 Totals sum_up(const line::Node& node) {
   Totals totals;
-  totals.unseen = count_unseen_pods(node);
+  line::Ids unseen = node.unseen_pods();
   for (const policy::plan::Obstacle obstacle : policy::plan::kObstacles) {
     totals.not_isolated[policy::plan::obstacle_name(obstacle)] = 0;
   }
@@ -110,7 +103,7 @@ Totals sum_up(const line::Node& node) {
     const auto view = node.view(id);
     if (!view) continue;
     totals.released += view->released ? 1 : 0;
-    totals.unseen += view->trouble.empty() ? 0 : 1;
+    if (!view->trouble.empty()) unseen.insert(id);
     totals.not_realtime += view->grade && !view->grade->not_realtime.empty() ? 1 : 0;
     if (view->memory != nullptr) sum_memory(*view->memory, totals);
     sum_interrupts(*view, totals);
@@ -125,6 +118,7 @@ Totals sum_up(const line::Node& node) {
     for (const auto& note : view->plan.warnings)
       ++totals.warnings[policy::plan::code_name(note.code)];
   }
+  totals.unseen = static_cast<double>(unseen.size());
   return totals;
 }
 

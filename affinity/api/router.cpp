@@ -170,12 +170,12 @@ Router::Router(line::Line& line, line::Requests& requests, line::Verifier& verif
       waits_(line.node()),
       interruptions_(line.node()) {}
 
-Response Router::answer_outcome(const base::Result<board::Outcome>& outcome) const {
+Response Router::answer_outcome(const base::Result<board::Outcome>& outcome,
+                                boost::json::array warnings) const {
   if (!outcome) return refuse(outcome.error());
   boost::json::object object = to_json(*outcome);
-  if (auto warnings = start_warnings(line_.node()); !warnings.empty()) {
-    object["warnings"] = std::move(warnings);
-  }
+  for (auto& warning : start_warnings(line_.node())) warnings.push_back(std::move(warning));
+  if (!warnings.empty()) object["warnings"] = std::move(warnings);
   return answer(object);
 }
 
@@ -318,7 +318,8 @@ Response Router::measure(const Call& call) {
 }
 
 Response Router::reconcile(const Call& call) {
-  return answer_outcome(call.only.empty() ? line_.reconcile_all() : requests_.reconcile(call.only));
+  const auto done = call.only.empty() ? line_.reconcile_all() : requests_.reconcile(call.only);
+  return answer_outcome(done, inert_settings(line_.node().options));
 }
 
 Response Router::release(const Call& call) {

@@ -2,7 +2,7 @@
 // The API: each call of it, answered from the line. No sockets here.
 #pragma once
 
-#include <boost/json/fwd.hpp>
+#include <boost/json/array.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -97,7 +97,8 @@ class Router {
   bool is_class_request(const http::Request& request) const;
   boost::json::object show(const line::SandboxView& view) const;
   http::Response submit(const base::Result<policy::ledger::Event>& event);
-  http::Response answer_outcome(const base::Result<board::Outcome>& outcome) const;
+  http::Response answer_outcome(const base::Result<board::Outcome>& outcome,
+                                boost::json::array warnings = {}) const;
 
   line::Line& line_;
   line::Requests& requests_;

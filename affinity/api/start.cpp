@@ -69,4 +69,11 @@ json::array start_warnings(const line::Node& node) {
   return warnings;
 }
 
+json::array inert_settings(const line::Options& options) {
+  json::array settings;
+  if (!options.enable) settings.emplace_back("enable is false: no thread is placed");
+  if (options.observe) settings.emplace_back("mode is \"observe\": nothing is written");
+  return settings;
+}
+
 }  // namespace ka::api

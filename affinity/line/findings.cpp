@@ -40,15 +40,22 @@ policy::CpuSet actual_of(const std::vector<ThreadView>& threads,
   return named == threads.end() ? policy::CpuSet{} : named->actual;
 }
 
-/// `held_back`: it is to get CPUs that nothing gets before the start is complete.
-Finding off_plan(const std::string& sandbox, const std::string& name, const std::string& verb,
-                 const policy::CpuSet& actual, const policy::CpuSet& wanted, bool held_back) {
+/// A thread or an interrupt that is not where it is wanted.
+struct OffPlan {
+  std::string name, verb;
+  const policy::CpuSet& actual;
+  const policy::CpuSet& wanted;
+  bool held_back = false;  ///< it is to get CPUs that nothing gets before the start is complete
+};
+
+Finding off_plan(const PlacedSandbox& sandbox, const OffPlan& found) {
+  const auto& [name, verb, actual, wanted, held_back] = found;
   const std::string text = name + ' ' + verb + ' ' + policy::format_list(actual) + ", wanted " +
                            policy::format_list(wanted);
   if (held_back) {
     return {Severity::kNote,
             "start",
-            sandbox,
+            sandbox.id,
             name,
             wanted,
             actual,
@@ -56,15 +63,8 @@ Finding off_plan(const std::string& sandbox, const std::string& name, const std:
             "held-back",
             {}};
   }
-  return {Severity::kViolated,
-          "drift",
-          sandbox,
-          name,
-          wanted,
-          actual,
-          text,
-          "drift",
-          "kata-affinityctl reconcile " + sandbox};
+  return {Severity::kViolated, "drift", sandbox.id, name, wanted, actual, text, "drift",
+          sandbox.remedy};
 }
 
 bool is_of_guest(policy::plan::Obstacle obstacle) {
@@ -92,24 +92,24 @@ std::string value_of_class(const std::string& limits) { return limits; }
 /// A value that cannot be written is named as a shortcoming, one that differs without a reason as a
 /// breach. Of one that cannot be read neither is known.
 template <typename View>
-void collect_value(const std::string& sandbox, const View& view, VerifyReport& report) {
+void collect_value(const PlacedSandbox& sandbox, const View& view, VerifyReport& report) {
   if (!view.drifted()) return;
   if (!view.unread.empty()) {
     report.findings.push_back(
-        unread(sandbox, view.name(), view.name() + " cannot be read: " + view.unread));
+        unread(sandbox.id, view.name(), view.name() + " cannot be read: " + view.unread));
     return;
   }
   const std::string now = view.actual ? value_of_class(*view.actual) : "unknown";
   report.findings.push_back(
       {.severity = view.problem.empty() ? Severity::kViolated : Severity::kDegraded,
        .invariant = "classes",
-       .sandbox = sandbox,
+       .sandbox = sandbox.id,
        .subject = view.name(),
        .wanted = {},
        .actual = {},
        .text = view.name() + " is " + now + (view.problem.empty() ? "" : ": " + view.problem),
        .reason = view.problem.empty() ? "drift" : "class-unset",
-       .remedy = "kata-affinityctl reconcile " + sandbox});
+       .remedy = sandbox.remedy});
 }
 
 /// The sandbox is planned within what its cgroup has: a plan alone shows no difference.
@@ -170,12 +170,13 @@ Finding unread(const std::string& sandbox, const std::string& subject, std::stri
   return {Severity::kUnknown, "unread", sandbox, subject, {}, {}, std::move(text), "unread", {}};
 }
 
-void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
+void collect_drift(const PlacedSandbox& sandbox, const std::vector<ThreadView>& threads,
                    const std::set<policy::ThreadKey>& held_back, VerifyReport& report) {
   for (const ThreadView& thread : threads) {
     if (!thread.drifted()) continue;
-    report.findings.push_back(off_plan(sandbox, thread_title(thread.facts), "has", thread.actual,
-                                       thread.wanted, held_back.contains(thread.facts.key)));
+    report.findings.push_back(
+        off_plan(sandbox, {thread_title(thread.facts), "has", thread.actual, thread.wanted,
+                           held_back.contains(thread.facts.key)}));
   }
 }
 
@@ -225,16 +226,16 @@ void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>
   }
 }
 
-void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
+void collect_interrupts(const PlacedSandbox& sandbox, const std::vector<InterruptView>& interrupts,
                         bool held_back, VerifyReport& report) {
   for (const InterruptView& view : interrupts) {
     if (!view.drifted()) continue;
     report.findings.push_back(
-        off_plan(sandbox, view.name(), "is routed to", view.facts.cpus, view.wanted, held_back));
+        off_plan(sandbox, {view.name(), "is routed to", view.facts.cpus, view.wanted, held_back}));
   }
 }
 
-void collect_classes(const std::string& sandbox, const ClassView& classes, VerifyReport& report) {
+void collect_classes(const PlacedSandbox& sandbox, const ClassView& classes, VerifyReport& report) {
   for (const NiceView& view : classes.nice) collect_value(sandbox, view, report);
   collect_value(sandbox, classes.io_weight, report);
   for (const IoMaxView& view : classes.io_max) collect_value(sandbox, view, report);
@@ -244,7 +245,7 @@ void collect_classes(const std::string& sandbox, const ClassView& classes, Verif
     report.findings.push_back(
         {.severity = Severity::kNote,
          .invariant = "classes",
-         .sandbox = sandbox,
+         .sandbox = sandbox.id,
          .subject = "container " + request.container,
          .wanted = {},
          .actual = {},

@@ -31,9 +31,14 @@ Finding to_finding(const policy::plan::Violation& violation,
 /// Something could not be read.
 Finding unread(const std::string& sandbox, const std::string& subject, std::string text);
 
+/// A sandbox, and what makes it be placed as planned.
+struct PlacedSandbox {
+  std::string id, remedy;
+};
+
 /// Threads whose mask differs from the plan. Those of `held_back` are to get CPUs that they may not
 /// have yet (collect_start).
-void collect_drift(const std::string& sandbox, const std::vector<ThreadView>& threads,
+void collect_drift(const PlacedSandbox& sandbox, const std::vector<ThreadView>& threads,
                    const std::set<policy::ThreadKey>& held_back, VerifyReport& report);
 
 /// A managed cgroup that is not as planned: new threads are born into it, and an all-ones mask is
@@ -55,12 +60,12 @@ void collect_immovable(const std::string& sandbox, const std::vector<ThreadView>
                        const policy::CpuSet& foreign, VerifyReport& report);
 
 /// Interrupts that go elsewhere than the plan sends them. `held_back`: none is sent anywhere yet.
-void collect_interrupts(const std::string& sandbox, const std::vector<InterruptView>& interrupts,
+void collect_interrupts(const PlacedSandbox& sandbox, const std::vector<InterruptView>& interrupts,
                         bool held_back, VerifyReport& report);
 
 /// What resource classes come to: values that differ from the plan's, and classes that containers
 /// ask for and do not have.
-void collect_classes(const std::string& sandbox, const ClassView& classes, VerifyReport& report);
+void collect_classes(const PlacedSandbox& sandbox, const ClassView& classes, VerifyReport& report);
 /// vCPUs whose threads do not have their RDT class, as kata-affinity-helper last reported it.
 void collect_rdt(const SandboxView& view, VerifyReport& report);
 

@@ -30,6 +30,7 @@ policy::plan::GuestSide guest_side(const board::GuestView* guest) {
 }
 
 Placing placing_of(const Node& node, const Sandbox& sandbox) {
+  if (!node.options.enable) return Placing::kDisabled;
   if (node.is_given_back(sandbox)) return Placing::kReleased;
   return node.options.observe ? Placing::kObserved : Placing::kWritten;
 }

@@ -173,8 +173,22 @@ policy::CpuSet Node::foreign_to(const Sandbox& sandbox) const {
   return foreign;
 }
 
+Ids Node::unseen_pods() const {
+  Ids pods;
+  for (const auto& [pod, held] : unproved) pods.insert(pod);
+  for (const auto& [source, view] : board.sources()) {
+    for (const auto& [pod, why] : view.unseen) pods.insert(pod);
+  }
+  return pods;
+}
+
 bool Node::is_given_back(const Sandbox& sandbox) const {
   return !options.enable || sandbox.released();
+}
+
+policy::plan::Remedy Node::placing_remedy() const {
+  if (!options.enable) return policy::plan::Remedy::kEnable;
+  return options.observe ? policy::plan::Remedy::kFollow : policy::plan::Remedy::kReconcile;
 }
 
 bool Node::is_given_back(const policy::ledger::PodRecord& pod) const {

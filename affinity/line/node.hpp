@@ -81,6 +81,10 @@ class Node {
   /// or it requests tuning of them. Null: it is none.
   const policy::ledger::PodRecord* find_treated_pod(std::string_view id) const;
 
+  /// Pods that may be VM sandboxes, which their state file or a source has and cannot show: each
+  /// once, however many have it.
+  Ids unseen_pods() const;
+
   const policy::ledger::PodRecord& pod_of(const Sandbox& sandbox) const;
   const policy::plan::Settings& settings_for(const policy::ledger::PodRecord& pod) const;
   /// A pod of any runtime has grade quiet, or may have it.
@@ -93,6 +97,8 @@ class Node {
   bool is_given_back(const Sandbox& sandbox) const;
   /// The same of a pod without a VM: the host may use its CPUs.
   bool is_given_back(const policy::ledger::PodRecord& pod) const;
+  /// What makes threads be placed that are off their plan, or given back.
+  policy::plan::Remedy placing_remedy() const;
   ProbeContext probe(base::ThreadStats& stats) const;
   /// Finds the cgroups, where they could not be read before.
   void refresh_cgroups();

@@ -144,7 +144,7 @@ Finding unread_threads(const host::Tenant& tenant, const Trespass& found) {
 }  // namespace
 
 Finding released_on_others(const policy::ledger::Ledger& ledger, const PodRecord& pod,
-                           const CpuSet& cpus, bool past_grace) {
+                           const CpuSet& cpus, bool past_grace, std::string remedy) {
   const std::string name = pod.pod_name.empty() ? "" : " (pod " + pod.pod_name + ')';
   return {past_grace ? Severity::kDegraded : Severity::kNote,
           std::string(kInvariant),
@@ -154,7 +154,7 @@ Finding released_on_others(const policy::ledger::Ledger& ledger, const PodRecord
           cpus,
           not_ours("released sandbox " + pod.id + name, cpus, past_grace),
           "released",
-          "kata-affinityctl reconcile " + pod.id};
+          std::move(remedy)};
 }
 
 Finding unread_cgroups(const base::Error& error) {

@@ -41,7 +41,7 @@ std::vector<Finding> evaluate_others(const host::Tenants& tenants, const OthersC
 /// kGraceOfOthers (`past_grace`), or not yet.
 Finding released_on_others(const policy::ledger::Ledger& ledger,
                            const policy::ledger::PodRecord& pod, const policy::CpuSet& cpus,
-                           bool past_grace);
+                           bool past_grace, std::string remedy);
 
 /// It is not known which cgroups there are.
 Finding unread_cgroups(const base::Error& error);

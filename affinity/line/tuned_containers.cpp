@@ -61,7 +61,9 @@ void find_without_vm(const Node& node, const PodRecord& pod, const CpuSet& own,
 void find_cpus(const Node& node, const PodRecord& pod, const CpuSet& own,
                TunedContainer& container) {
   const Sandbox* sandbox = node.sandboxes.find(pod.id);
-  if (node.options.observe) {
+  if (!node.options.enable) {
+    container.obstacle = "enable is false, no thread is placed";
+  } else if (node.options.observe) {
     container.obstacle = "mode is \"observe\", nothing is written";
   } else if (sandbox != nullptr) {
     find_in_vm(node, *sandbox, container);

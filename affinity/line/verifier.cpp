@@ -19,6 +19,7 @@
 #include "affinity/line/sandbox.hpp"
 #include "affinity/line/source_findings.hpp"
 #include "affinity/line/tuned_containers.hpp"
+#include "affinity/messages/isolation.hpp"
 #include "policy/plan/diff.hpp"
 
 namespace ka::line {
@@ -78,6 +79,10 @@ bool owns_beside_sandboxes(const policy::ledger::Ledger& ledger) {
   });
 }
 
+std::string placing_remedy(const Node& node, const std::string& sandbox) {
+  return messages::remedy_text({.remedy = node.placing_remedy()}, sandbox);
+}
+
 }  // namespace
 
 VerifyReport Verifier::verify() {
@@ -105,7 +110,6 @@ VerifyReport Verifier::verify() {
 /// Sandboxes by their state files, of which nothing could be seen since.
 void Verifier::collect_unproved() {
   for (const auto& [id, held] : node_.unproved) {
-    ++report_.known.sandboxes;
     report_.findings.push_back(unread(id, "process " + std::to_string(held.saved.pod.vmm->pid),
                                       "cannot examine its VMM: " + held.reason));
   }
@@ -140,8 +144,9 @@ void Verifier::check_released(const Sandbox& sandbox) {
   if (touched.empty()) return;
   const auto past_grace =
       node_.registry.ownership_times().older_than(touched, kGraceOfOthers, node_.clock.now());
-  report_.findings.push_back(
-      released_on_others(node_.ledger(), node_.pod_of(sandbox), touched, !past_grace.empty()));
+  report_.findings.push_back(released_on_others(node_.ledger(), node_.pod_of(sandbox), touched,
+                                                !past_grace.empty(),
+                                                placing_remedy(node_, sandbox.id())));
 }
 
 /// A sandbox of which nothing could be read. One whose VMM has ended meanwhile is not there to be
@@ -188,14 +193,15 @@ void Verifier::check_isolation(Sandbox& sandbox) {
 /// Checks what was read of a sandbox against its plan and the invariants.
 void Verifier::check_plan(const Sandbox& sandbox) {
   const std::set<policy::ThreadKey> held = held_back(node_, sandbox);
-  collect_drift(sandbox.id(), sandbox.threads(), held, report_);
+  const PlacedSandbox placed{sandbox.id(), placing_remedy(node_, sandbox.id())};
+  collect_drift(placed, sandbox.threads(), held, report_);
   if (node_.registry.gate().may_widen())
     collect_cgroup(sandbox.id(), sandbox.keeper(), sandbox.cgroup_wanted(),
                    node_.foreign_to(sandbox), report_);
   collect_immovable(sandbox.id(), sandbox.threads(), node_.foreign_to(sandbox), report_);
-  collect_interrupts(sandbox.id(), sandbox.interrupts().views(), !node_.registry.gate().may_widen(),
+  collect_interrupts(placed, sandbox.interrupts().views(), !node_.registry.gate().may_widen(),
                      report_);
-  collect_classes(sandbox.id(), sandbox.classes().view(), report_);
+  collect_classes(placed, sandbox.classes().view(), report_);
   if (const auto view = node_.view(sandbox.id())) collect_rdt(*view, report_);
   collect_guest(sandbox.id(), node_.board.guest(sandbox.id()), report_);
   for (const auto& violation : violations_of(node_, sandbox)) {
@@ -236,11 +242,10 @@ host::Tenants Verifier::read_tenants() const {
 
 /// What may be a VM is known, and not seen.
 void Verifier::check_sources() {
-  const auto& sources = node_.board.sources();
-  add(evaluate_sources(sources, node_.ledger()));
+  add(evaluate_sources(node_.board.sources(), node_.ledger()));
   add(evaluate_lateness(node_.board.late()));
-  for (const auto& [source, view] : sources) {
-    report_.known.sandboxes += static_cast<int>(view.unseen.size());
+  for (const std::string& pod : node_.unseen_pods()) {
+    if (node_.sandboxes.find(pod) == nullptr) ++report_.known.sandboxes;
   }
 }
 

@@ -42,6 +42,8 @@ std::string with_profile(const std::string& setting) {
 std::string obstacle_text(const policy::plan::NotIsolated& obstacle) {
   const std::string& subject = obstacle.subject;
   switch (obstacle.obstacle) {
+    case Obstacle::kDisabled:
+      return "enable is false, no thread is placed";
     case Obstacle::kReleased:
       return "the sandbox is released, no thread is placed";
     case Obstacle::kObserved:
@@ -81,6 +83,8 @@ std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::st
   switch (obstacle.remedy) {
     case Remedy::kReconcile:
       return "kata-affinityctl reconcile " + sandbox;
+    case Remedy::kEnable:
+      return "enable = true";
     case Remedy::kFollow:
       return with_profile("mode = \"follow\"");
     case Remedy::kPinning:

@@ -10,6 +10,8 @@ using policy::plan::NotQuiet;
 std::string obstacle_text(const policy::plan::QuietObstacle& obstacle) {
   const std::string& subject = obstacle.subject;
   switch (obstacle.reason) {
+    case NotQuiet::kDisabled:
+      return "enable is false";
     case NotQuiet::kReleased:
       return "it is released";
     case NotQuiet::kObserved:
@@ -43,6 +45,8 @@ std::string obstacle_text(const policy::plan::QuietObstacle& obstacle) {
 
 std::string remedy_text(const policy::plan::QuietObstacle& obstacle, const std::string& sandbox) {
   switch (obstacle.reason) {
+    case NotQuiet::kDisabled:
+      return "enable = true";
     case NotQuiet::kReleased:
       return "kata-affinityctl reconcile " + sandbox;
     case NotQuiet::kObserved:

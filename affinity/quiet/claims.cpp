@@ -34,22 +34,24 @@ std::string unit_of(const std::filesystem::path& below) {
 }
 
 /// What the helper need not be asked for; absent: nothing is in its way.
-std::optional<QuietObstacle> bar(const line::SandboxView& view, const CpuSet& cpus,
-                                 const std::optional<host::Cgroups>& cgroups) {
+std::optional<QuietObstacle> bar(const line::Node& node, const line::SandboxView& view,
+                                 const CpuSet& cpus) {
+  if (!node.options.enable) return QuietObstacle{NotQuiet::kDisabled};
   if (view.released) return QuietObstacle{NotQuiet::kReleased};
   if (view.observed) return QuietObstacle{NotQuiet::kObserved};
   if (cpus.empty()) return QuietObstacle{NotQuiet::kNotDedicated};
-  if (!cgroups || view.cgroup.empty()) return std::nullopt;
-  const auto below = std::filesystem::path(view.cgroup).lexically_relative(cgroups->mount());
+  if (!node.cgroups || view.cgroup.empty()) return std::nullopt;
+  const auto below = std::filesystem::path(view.cgroup).lexically_relative(node.cgroups->mount());
   const std::string unit = unit_of(below);
   if (!unit.empty()) return QuietObstacle{NotQuiet::kOwnUnit, unit};
   return std::nullopt;
 }
 
 /// kubelet's cgroups are in no such unit, and are not reported: those that are, an operator names.
-std::optional<QuietObstacle> bar(const line::PlainPodView& view, bool observes) {
+std::optional<QuietObstacle> bar(const line::PlainPodView& view, const line::Options& options) {
+  if (!options.enable) return QuietObstacle{NotQuiet::kDisabled};
   if (view.released) return QuietObstacle{NotQuiet::kReleased};
-  if (observes) return QuietObstacle{NotQuiet::kObserved};
+  if (options.observe) return QuietObstacle{NotQuiet::kObserved};
   const std::string unit = unit_of(std::filesystem::path(view.pod.cgroup).relative_path());
   if (!unit.empty()) return QuietObstacle{NotQuiet::kOwnUnit, unit};
   return std::nullopt;
@@ -69,14 +71,14 @@ void add_sandbox(const line::Node& node, const std::string& id, Wants& wants) {
   const auto view = node.view(id);
   if (!view) return;
   CpuSet cpus = dedicated_cpus(view->plan);
-  auto obstacle = bar(*view, cpus, node.cgroups);
+  auto obstacle = bar(node, *view, cpus);
   add(id, std::move(cpus), std::move(obstacle), wants);
 }
 
 void add_plain_pods(const line::Node& node, Wants& wants) {
   for (line::PlainPodView& view : node.graded_pods()) {
     if (view.grade.is_by_configuration()) continue;
-    add(view.pod.id, std::move(view.cpus), bar(view, node.options.observe), wants);
+    add(view.pod.id, std::move(view.cpus), bar(view, node.options), wants);
   }
 }
 

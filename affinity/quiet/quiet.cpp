@@ -144,6 +144,7 @@ void Quiet::notify(const std::string& sandbox, const std::optional<QuietObstacle
     return;
   }
   switch (obstacle->reason) {
+    case NotQuiet::kDisabled:
     case NotQuiet::kReleased:
     case NotQuiet::kObserved:
     case NotQuiet::kNotDedicated:

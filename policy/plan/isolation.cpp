@@ -270,6 +270,8 @@ void IsolationChecker::check_guest(const ContainerFacts& owner, const GuestSide&
 
 std::string_view obstacle_name(Obstacle obstacle) {
   switch (obstacle) {
+    case Obstacle::kDisabled:
+      return "disabled";
     case Obstacle::kReleased:
       return "released";
     case Obstacle::kObserved:
@@ -313,7 +315,9 @@ std::vector<ContainerIsolation> isolation_of(const NodeView& node, const Sandbox
   for (const ContainerFacts& owner : sandbox.containers) {
     if (!owns_cpus(owner)) continue;
     Obstacles found;
-    if (placing == Placing::kReleased) {
+    if (placing == Placing::kDisabled) {
+      found.add(Obstacle::kDisabled, Remedy::kEnable, {}, owner.cpus);
+    } else if (placing == Placing::kReleased) {
       found.add(Obstacle::kReleased, Remedy::kReconcile, {}, owner.cpus);
     } else if (placing == Placing::kObserved) {
       found.add(Obstacle::kObserved, Remedy::kFollow, {}, owner.cpus);

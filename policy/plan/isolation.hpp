@@ -19,6 +19,7 @@ namespace ka::policy::plan {
 
 /// What keeps a container from being isolated.
 enum class Obstacle {
+  kDisabled,          ///< enable = false: nothing is placed
   kReleased,          ///< its sandbox is released: nothing is placed
   kObserved,          ///< mode = "observe": nothing is written
   kNotPinned,         ///< vcpu_pinning gives no vCPU a CPU of its own
@@ -40,15 +41,17 @@ enum class Obstacle {
 std::string_view obstacle_name(Obstacle obstacle);
 
 inline constexpr Obstacle kObstacles[] = {
-    Obstacle::kReleased,      Obstacle::kObserved,         Obstacle::kNotPinned,
-    Obstacle::kTooFewVcpus,   Obstacle::kNoFloatingVcpu,   Obstacle::kCpusUnusable,
-    Obstacle::kCpusContested, Obstacle::kHousekeeping,     Obstacle::kKernelThread,
-    Obstacle::kFloatingVcpu,  Obstacle::kSharedContainer,  Obstacle::kPinnedByHand,
-    Obstacle::kGuestSilent,   Obstacle::kGuestUnconfirmed, Obstacle::kGuestElsewhere};
+    Obstacle::kDisabled,      Obstacle::kReleased,      Obstacle::kObserved,
+    Obstacle::kNotPinned,     Obstacle::kTooFewVcpus,   Obstacle::kNoFloatingVcpu,
+    Obstacle::kCpusUnusable,  Obstacle::kCpusContested, Obstacle::kHousekeeping,
+    Obstacle::kKernelThread,  Obstacle::kFloatingVcpu,  Obstacle::kSharedContainer,
+    Obstacle::kPinnedByHand,  Obstacle::kGuestSilent,   Obstacle::kGuestUnconfirmed,
+    Obstacle::kGuestElsewhere};
 
 /// The remedy for an obstacle.
 enum class Remedy {
   kReconcile,     ///< place it again
+  kEnable,        ///< enable = true
   kFollow,        ///< mode = "follow"
   kPinning,       ///< vcpu_pinning = "dedicated"
   kMoreVcpus,     ///< a vCPU for each owned CPU, and one more
@@ -83,7 +86,7 @@ struct ContainerIsolation {
 };
 
 /// How what is placed on the host reaches the kernel.
-enum class Placing { kWritten, kObserved, kReleased };
+enum class Placing { kWritten, kObserved, kReleased, kDisabled };
 
 /// What is known of a guest's side. `report` may be null.
 struct GuestSide {

@@ -55,6 +55,7 @@ CpuSet next_request(const std::vector<QuietClaim>& claims, const CpuSet& held, b
 
 /// Why a pod is best-effort although its grade is quiet.
 enum class NotQuiet {
+  kDisabled,      ///< enable = false: nothing is done for it
   kReleased,      ///< it is released: nothing is done for it
   kObserved,      ///< mode = "observe": nothing is written
   kNotDedicated,  ///< no vCPU of it has a CPU of its own (yet)

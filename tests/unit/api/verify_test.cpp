@@ -2,6 +2,7 @@
 // What the API says of isolation, pins and verdicts.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,17 @@ bool has_reason(const json::object& report, std::string_view reason) {
     const auto* own = finding.as_object().if_contains("reason");
     return own != nullptr && own->as_string() == reason;
   });
+}
+
+/// Of the findings with this reason.
+std::set<std::string> remedies(const json::object& report, std::string_view reason) {
+  std::set<std::string> found;
+  for (const json::value& finding : report.at("findings").as_array()) {
+    const auto* own = finding.as_object().if_contains("reason");
+    if (own == nullptr || own->as_string() != reason) continue;
+    found.emplace(finding.at("remedy").as_string());
+  }
+  return found;
 }
 
 }  // namespace
@@ -39,6 +51,40 @@ TEST_CASE("verify re-reads the kernel and names each violation", "[api]") {
   CHECK(report.at("findings").at(0).at("sandbox") == "s1");
   CHECK(report.at("findings").at(0).at("actual") == "0-1");
   CHECK(api.scene.cpus(111) == "0-1");  // nothing was written
+}
+
+TEST_CASE("verify and reconcile name the setting by which nothing is placed", "[api]") {
+  Api api;
+  api.good("PUT", "/v1/sandboxes/s1", R"({"vmm_pid":100})");
+  api.good("PUT", "/v1/sandboxes/s1/containers/c", R"({"cpus":"4-5","exclusive":true})");
+  line::Options options = tests::at_home();
+  std::string reason, remedy, warning;
+  SECTION("disabled") {
+    options.enable = false;
+    reason = "disabled", remedy = "enable = true";
+    warning = R"(["enable is false: no thread is placed"])";
+  }
+  SECTION("disabled, and the sandbox is released") {
+    api.good("POST", "/v1/release?id=s1");
+    options.enable = false;
+    reason = "disabled", remedy = "enable = true";
+    warning = R"(["enable is false: no thread is placed"])";
+  }
+  SECTION("observe") {
+    options.observe = true;
+    reason = "drift",
+    remedy = "mode = \"follow\" (kata-affinityctl setup --profile isolated --yes)";
+    warning = R"(["mode is \"observe\": nothing is written"])";
+  }
+  api.scene.line().configure(options);
+  api.scene.calls.own[111] = policy::CpuSet{0, 1};
+  CHECK(remedies(api.good("POST", "/v1/verify"), reason) == std::set<std::string>{remedy});
+  CHECK(text(api.good("POST", "/v1/reconcile?id=s1").at("warnings")) == warning);
+  CHECK(text(api.good("POST", "/v1/reconcile").at("warnings")) == warning);
+  CHECK(remedies(api.good("POST", "/v1/verify"), reason) == std::set<std::string>{remedy});
+  api.scene.line().configure(tests::at_home());
+  CHECK_FALSE(api.good("POST", "/v1/reconcile").contains("warnings"));
+  CHECK(remedies(api.good("POST", "/v1/verify"), reason).empty());
 }
 
 TEST_CASE("among threads of one name verify reports the mask of the misplaced one", "[api]") {

@@ -134,6 +134,13 @@ TEST_CASE("at the start a process that cannot be examined is not written to, and
   const auto report = scene.verifier().verify();
   CHECK(report.verdict() == line::Verdict::kUnknown);
   CHECK((report.known.sandboxes == 2 && report.seen.sandboxes == 1));
+  SECTION("a source that cannot see it, either, has no other pod") {
+    scene.board().set_source(Source::kNri, {true, "containerd", false, {{"a", "no memory"}}});
+    CHECK(scene.verifier().verify().known.sandboxes == 2);
+    scene.board().set_source(Source::kPersist, {true, "/run/vc", false, {{"a", "x"}, {"c", "x"}}});
+    CHECK(scene.verifier().verify().known.sandboxes == 3);
+    CHECK(scene.line().node().unseen_pods() == line::Ids{"a", "c"});
+  }
   SECTION("it is seen to be the VMM, by this daemon or the next") {
     scene.show();
     if (GENERATE(false, true)) scene.start();

@@ -178,8 +178,9 @@ TEST_CASE("the guest's side counts as far as it is confirmed") {
   CHECK(isolation(none, {}).front().guest_by_configuration);
 }
 
-TEST_CASE("nothing is isolated in observe mode") {
+TEST_CASE("nothing is isolated where nothing is placed") {
   const Guest guest = confirming(kGood.facts);
+  CHECK(line_of(isolation(kGood, guest, Placing::kDisabled)) == "a: disabled 2-3");
   CHECK(line_of(isolation(kGood, guest, Placing::kReleased)) == "a: released 2-3");
   CHECK(line_of(isolation(kGood, guest, Placing::kObserved)) == "a: observed 2-3");
 }

@@ -182,7 +182,7 @@ TEST_CASE("other settings ask for nothing for a container without a VM") {
   }
   SECTION("everything is released") {
     options.enable = false;
-    why = "4: it is released";
+    why = "4: enable is false";
   }
   SECTION("its namespace is not listed") { options.quiet.namespaces = {"shop"}; }
   Scene scene(options);
