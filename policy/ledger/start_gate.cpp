@@ -11,7 +11,7 @@ void StartGate::expect(Source source) {
 }
 
 void StartGate::set_lost(const std::vector<LostState>& lost) {
-  lost_ = lost;
+  if (!dismissed_) lost_ = lost;
   std::erase_if(lost_, [&](const LostState& one) { return reported_pods_.contains(one.pod); });
   if (!lost_.empty()) close();
   step();
@@ -37,6 +37,7 @@ void StartGate::expire() {
 
 void StartGate::dismiss_lost() {
   dismissed_ = true;
+  lost_.clear();
   step();
 }
 
@@ -54,7 +55,7 @@ void StartGate::step() {
 }
 
 bool StartGate::is_accounted_for() const {
-  if (lost_.empty() || dismissed_) return true;
+  if (lost_.empty()) return true;
   const auto knows_all = [](Source source) { return traits_of(source).knows_every_pod; };
   return silent_.empty() && std::ranges::any_of(reported_, knows_all);
 }

@@ -59,7 +59,7 @@ class StartGate {
   void pod_reported(std::string_view pod);
   /// Stops waiting for sources.
   void expire();
-  /// An operator overrides lost state.
+  /// An operator overrides lost state: from now on none counts as lost.
   void dismiss_lost();
 
   bool may_widen() const { return phase_ == Phase::kOpen; }

@@ -98,6 +98,7 @@ TEST_CASE("a damaged state file does not release its pod's CPUs to others") {
     CHECK(scene.ctl({"reconcile"}).exit == 0);
     CHECK_FALSE(scene.inside({scene.first}));
     CHECK(scene.metric("kata_affinity_start_waiting") == 0);
+    CHECK(scene.metric("kata_affinity_state_lost") == 0);
   }
 }
 

@@ -251,6 +251,7 @@ TEST_CASE("the CPUs of a pod with damaged state go to no other pod") {
   SECTION("until an operator overrides it") {
     scene.line().reconcile_all();
     CHECK(scene.cpus(210) == "0-3");
+    CHECK(scene.line().node().gate().lost().empty());
   }
   SECTION("also in the next daemon") {
     scene.start();

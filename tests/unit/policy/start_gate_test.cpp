@@ -87,6 +87,9 @@ TEST_CASE("an operator's reconcile does not replace the sources") {
   gate.set_lost({kFolder});
   gate.dismiss_lost();
   CHECK(gate.phase() == Phase::kWaiting);
+  CHECK(gate.lost().empty());
+  gate.set_lost({kFolder});  // what is damaged is found again until the gate opens
+  CHECK(gate.lost().empty());
   gate.expire();
   CHECK(gate.may_widen());
 }
