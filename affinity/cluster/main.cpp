@@ -8,6 +8,7 @@
 
 #include "affinity/cluster/options.hpp"
 #include "affinity/cluster/reporter.hpp"
+#include "base/signals.hpp"
 #include "base/usage/last_words.hpp"
 
 namespace {
@@ -25,8 +26,7 @@ Duration random_part(Duration most) {
 /// the first process of a container it would not end without a handler.
 void end_on_signals() {
   for (const int number : {SIGTERM, SIGINT}) std::signal(number, [](int) { std::_Exit(0); });
-  // Writes to a broken connection fail instead.
-  std::signal(SIGPIPE, SIG_IGN);
+  base::ignore_write_signals();
 }
 
 [[noreturn]] void run(const cluster::Options& options) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 
 #include "affinity/daemon/daemon.hpp"
 #include "affinity/daemon/options.hpp"
+#include "base/signals.hpp"
 #include "base/usage/last_words.hpp"
 
 namespace {
@@ -30,7 +30,7 @@ constexpr int kFailed = 1, kWrongInput = 2;
 int run(int argc, char** argv) {
   const auto options = ka::daemon::parse(argc, argv);
   if (!options) return options.error();
-  std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may be gone
+  ka::base::ignore_write_signals();
   const auto ended = ka::daemon::run(*options);
   if (ended) return 0;
   std::fprintf(stderr, "%s: %s\n", kProgram, ended.error().message.c_str());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <csignal>
 #include <cstdio>
 #include <exception>
 
 #include "affinity/helper/helper.hpp"
 #include "affinity/helper/options.hpp"
+#include "base/signals.hpp"
 #include "base/usage/last_words.hpp"
 
 namespace {
@@ -14,7 +14,7 @@ constexpr int kFailed = 1, kWrongInput = 2;
 int run(int argc, char** argv) {
   const auto options = ka::helper::parse(argc, argv);
   if (!options) return options.error();
-  std::signal(SIGPIPE, SIG_IGN);
+  ka::base::ignore_write_signals();
   const auto ended = ka::helper::run(*options);
   if (ended) return 0;
   std::fprintf(stderr, "kata-affinity-helper: %s\n", ended.error().message.c_str());

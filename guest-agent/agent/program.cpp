@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <utility>
 
 #include "base/files.hpp"
+#include "base/signals.hpp"
 #include "guest-agent/agent/agent.hpp"
 #include "guest-agent/agent/connections.hpp"
 #include "guest-agent/agent/hook.hpp"
@@ -190,7 +190,7 @@ int run(const Options& options) {
     std::fputs("kata-affinity-agent: another agent is running\n", stderr);
     return 0;
   }
-  std::signal(SIGPIPE, SIG_IGN);
+  base::ignore_write_signals();
   ::setpriority(PRIO_PROCESS, 0, kNice);
   return Program(options).run();
 }

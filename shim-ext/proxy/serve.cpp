@@ -21,7 +21,7 @@ constexpr int kFirstFree = 3;
 
 // The proxy ends only with the shim: containerd would take its end for the shim's.
 void ignore_signals() {
-  for (const int signal : {SIGPIPE, SIGHUP, SIGINT, SIGTERM}) ::signal(signal, SIG_IGN);
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGHUP, SIGINT, SIGTERM}) ::signal(signal, SIG_IGN);
 }
 
 // containerd reads the output of `start` until every process has closed it.

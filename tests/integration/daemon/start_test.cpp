@@ -2,6 +2,7 @@
 // A daemon that comes back to a node that is not as it left it: damaged state, CPUs that were given
 // away meanwhile, sources that stay silent. Real programs, a real VMM; masks are read from /proc.
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -184,6 +185,24 @@ TEST_CASE("unsaved state is reported in the response, in status and in metrics")
   std::filesystem::remove(file);
   CHECK(tests::eventually([&] { return std::filesystem::is_regular_file(file); }));
   CHECK(tests::eventually([&] { return scene.metric("kata_affinity_state_unsaved") == 0; }));
+}
+
+TEST_CASE("a limit on the size of files is reported as a full disk is, and ends no daemon") {
+  DaemonScene scene;
+  scene.start();
+  rlimit before{};
+  REQUIRE(::prlimit(scene.daemon().pid(), RLIMIT_FSIZE, nullptr, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  REQUIRE(::prlimit(scene.daemon().pid(), RLIMIT_FSIZE, &none, nullptr) == 0);
+  const auto put = scene.raw(
+      "PUT /v1/sandboxes/s1 HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}");
+  CHECK(contains(put, "the state of sandbox s1 is not on disk"));
+  CHECK(contains(put, "File too large"));
+  CHECK(contains(scene.ctl({"status"}).out, "the state of sandbox s1 is not on disk"));
+  CHECK(scene.metric("kata_affinity_state_unsaved") == 1);
+  REQUIRE(::prlimit(scene.daemon().pid(), RLIMIT_FSIZE, &before, nullptr) == 0);
+  CHECK(eventually([&] { return scene.metric("kata_affinity_state_unsaved") == 0; }));
+  CHECK(scene.daemon().runs());
 }
 
 TEST_CASE("a pin that an earlier daemon set ends in time, whenever the drift check is") {
