@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "affinity/api/router.hpp"
@@ -19,6 +18,7 @@
 #include "affinity/config/config.hpp"
 #include "affinity/containers/container_files.hpp"
 #include "affinity/daemon/container_hooks.hpp"
+#include "affinity/daemon/endpoint.hpp"
 #include "affinity/daemon/helper_clients.hpp"
 #include "affinity/daemon/prerequisites.hpp"
 #include "affinity/daemon/service.hpp"
@@ -220,15 +220,16 @@ class Daemon {
   }
 
   void serve() {
-    api_.emplace(
-        io_, clock_, prerequisites_.api.fd(),
-        [this](const http::Request& request) { return router_.handle(request); }, warns_of("API"));
+    api_.emplace(Endpoint::Context{io_, clock_, log_}, "API", prerequisites_.api,
+                 [this](const http::Request& request) { return router_.handle(request); });
     serve_reads();
     if (!prerequisites_.metrics) return;
     metrics_.emplace(
         io_, clock_, prerequisites_.metrics.get(),
         [this](const http::Request& request) { return router_.handle_metrics(request); },
-        warns_of("metrics"));
+        [this](const std::string& trouble) {
+          log_.warning("metrics: " + trouble, {{"kind", "server-trouble"}});
+        });
   }
 
   /// A server of its own: its clients cannot take connections from those of the API.
@@ -236,15 +237,9 @@ class Daemon {
     if (!prerequisites_.reads) return;
     router_.set_annotations_uid(prerequisites_.config.annotations_uid);
     reads_.emplace(
-        io_, clock_, prerequisites_.reads->fd(),
+        Endpoint::Context{io_, clock_, log_}, "reads", *prerequisites_.reads,
         [this](const http::Request& request) { return router_.handle_reads(request); },
-        warns_of("reads"), http::Limits{.connections = 32, .streams = 4});
-  }
-
-  http::OnTrouble warns_of(std::string_view server) {
-    return [this, server](const std::string& trouble) {
-      log_.warning(std::string(server) + ": " + trouble, {{"kind", "server-trouble"}});
-    };
+        http::Limits{.connections = 32, .streams = 4});
   }
 
   void report(const board::Notification& notification) {
@@ -270,6 +265,8 @@ class Daemon {
     watches_.refresh();
     memory_.refresh();
     if (sources_) sources_->refresh();
+    if (api_) api_->check();
+    if (reads_) reads_->check();
   }
 
   /// Pins of an earlier daemon come back without an event, some of them late.
@@ -366,8 +363,8 @@ class Daemon {
   std::unique_ptr<managed::Release> release_;  ///< null: nothing is to be given back
   std::optional<managed::Takeover> takeover_;  ///< where nobody else is told of containers
   std::optional<Sources> sources_;
-  std::optional<http::Server> api_;
-  std::optional<http::Server> reads_;
+  std::optional<Endpoint> api_;
+  std::optional<Endpoint> reads_;
   std::optional<http::Server> metrics_;
   board::Subscription notifications_, pin_changes_, runs_;
 };

@@ -55,9 +55,18 @@ Result<bool> is_served(const fs::path& path) {
               "cannot find out whether " + path.native() + " is in use: " + probe.error().message);
 }
 
+std::string lock_path(const fs::path& path) { return path.native() + ".lock"; }
+
+/// Whether there is this very file, and no other one.
+bool names(const fs::path& path, const struct stat& file) {
+  struct stat found{};
+  return ::stat(path.c_str(), &found) == 0 && found.st_dev == file.st_dev &&
+         found.st_ino == file.st_ino;
+}
+
 /// Two daemons that start at once must not both take a dead socket for theirs to replace.
 Result<Fd> lock_socket(const fs::path& path) {
-  auto lock = base::lock_file(path.native() + ".lock");
+  auto lock = base::lock_file(lock_path(path));
   if (!lock && lock.error().code == ErrorCode::kConflict) {
     return fail(ErrorCode::kConflict, "another daemon serves " + path.native());
   }
@@ -97,23 +106,48 @@ Result<Fd> bind_and_listen(const sockaddr* address, socklen_t size, const std::s
 
 Result<UnixListener> UnixListener::open(const fs::path& path, mode_t mode) {
   if (const auto good = base::unix_address(path); !good) return unexpected(good.error());
-  if (auto made = make_directory(path.parent_path(), mode); !made) return unexpected(made.error());
-  auto lock = lock_socket(path);
-  if (!lock) return unexpected(lock.error());
-  if (const auto clear = clear_the_way(path); !clear) {
-    return unexpected(clear.error());
-  }
-  auto socket = base::listen_unix(path);
-  if (!socket) return unexpected(socket.error());
-  if (mode != kOwnerOnly && ::chmod(path.c_str(), mode) != 0) {
-    return fail_errno(errno, "cannot set the mode of " + path.native());
-  }
-  return UnixListener(path, std::move(*lock), std::move(*socket));
+  UnixListener listener(path, mode);
+  if (const auto bound = listener.restore(); !bound) return unexpected(bound.error());
+  return listener;
 }
 
 UnixListener::~UnixListener() {
-  if (socket_) ::unlink(path_.c_str());
+  if (is_bound()) ::unlink(path_.c_str());
 }
+
+Result<bool> UnixListener::restore() {
+  if (is_bound()) return false;
+  if (auto made = make_directory(path_.parent_path(), mode_); !made) {
+    return unexpected(made.error());
+  }
+  if (auto locked = lock(); !locked) return unexpected(locked.error());
+  if (auto bound = bind(); !bound) return unexpected(bound.error());
+  return true;
+}
+
+/// The lock may be gone, too, and another daemon may have it.
+Result<void> UnixListener::lock() {
+  struct stat held{};
+  if (lock_ && ::fstat(lock_.get(), &held) == 0 && names(lock_path(path_), held)) return {};
+  auto lock = lock_socket(path_);
+  if (!lock) return unexpected(lock.error());
+  lock_ = std::move(*lock);
+  return {};
+}
+
+Result<void> UnixListener::bind() {
+  if (auto clear = clear_the_way(path_); !clear) return clear;
+  auto socket = base::listen_unix(path_);
+  if (!socket) return unexpected(socket.error());
+  if ((mode_ != kOwnerOnly && ::chmod(path_.c_str(), mode_) != 0) ||
+      ::stat(path_.c_str(), &file_) != 0) {
+    return fail_errno(errno, "cannot set the mode of " + path_.native());
+  }
+  socket_ = std::move(*socket);
+  return {};
+}
+
+bool UnixListener::is_bound() const { return socket_ && names(path_, file_); }
 
 Result<Fd> listen_tcp(const std::string& address) {
   const auto colon = address.rfind(':');

@@ -2,6 +2,7 @@
 // Sockets to listen on: bound, listening, non-blocking, not inherited.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -28,14 +29,24 @@ class UnixListener {
   ~UnixListener();
 
   int fd() const { return socket_.get(); }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// False where the path still names the socket. Where others have removed it, or left a dead one
+  /// in its place, it is bound and locked as at the start: true, and fd() is another one. Any
+  /// error: that cannot be done now, and fd() stays, which nobody can connect to.
+  base::Result<bool> restore();
 
  private:
-  UnixListener(std::filesystem::path path, base::Fd lock, base::Fd socket)
-      : path_(std::move(path)), lock_(std::move(lock)), socket_(std::move(socket)) {}
+  UnixListener(std::filesystem::path path, mode_t mode) : path_(std::move(path)), mode_(mode) {}
+  base::Result<void> lock();
+  base::Result<void> bind();
+  bool is_bound() const;
 
   std::filesystem::path path_;
+  mode_t mode_;
   base::Fd lock_;
   base::Fd socket_;
+  struct stat file_{};  ///< which names the socket
 };
 
 /// Listens on "address:port" (numeric; "[::1]:9101" for IPv6). Port 0 takes a free one.

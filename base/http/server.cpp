@@ -306,10 +306,17 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
+  base::Result<void> listen(int listener) {
+    base::Fd fd = base::duplicate(listener);
+    if (!fd) return base::fail_errno(errno, "cannot serve a socket");
+    close_acceptor();
+    acceptor_.assign(protocol_of(listener), fd.release());
+    accept();
+    return {};
+  }
+
   void stop() {
-    error_code ignored;
-    acceptor_.close(ignored);
-    pause_.cancel();
+    close_acceptor();
     while (!shared_->reading.empty()) shared_->reading.front()->close();
     for (Connection* connection : shared_->busy) connection->close();
   }
@@ -317,8 +324,14 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
  private:
   using Acceptor = asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type>;
 
+  void close_acceptor() {
+    error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+  }
+
   void on_accept(error_code error, Socket socket) {
-    if (!acceptor_.is_open()) return;
+    if (!acceptor_.is_open() || error == asio::error::operation_aborted) return;
     if (error) {
       shared_->on_trouble("cannot accept a connection: " + error.message());
       return wait_and_accept();
@@ -353,5 +366,7 @@ Server::Server(asio::io_context& io, const base::Clock& clock, int listener, Han
 }
 
 Server::~Server() { impl_->stop(); }
+
+base::Result<void> Server::listen(int listener) { return impl_->listen(listener); }
 
 }  // namespace ka::http

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/http/message.hpp"
+#include "base/result.hpp"
 
 namespace ka::http {
 
@@ -43,6 +44,10 @@ class Server {
   Server& operator=(const Server&) = delete;
   /// Closes every connection.
   ~Server();
+
+  /// Accepts connections of this socket from now on, in place of the one before; those that there
+  /// are go on. Any error: there is no descriptor for it now.
+  base::Result<void> listen(int listener);
 
  private:
   class Impl;

@@ -205,6 +205,33 @@ TEST_CASE("a limit on the size of files is reported as a full disk is, and ends 
   CHECK(scene.daemon().runs());
 }
 
+TEST_CASE("a socket that is removed at run time comes back, and a second daemon is refused") {
+  DaemonScene scene;
+  scene.configure("drift_check = 1\nread_socket = \"" + scene.path("read.sock").string() + "\"\n");
+  scene.start();
+  for (const char* name : {"api.sock", "read.sock"}) std::filesystem::remove(scene.path(name));
+  const auto second = tests::run(scene.command(), scene.path("second.log"));
+  CHECK(second.exit == 1);
+  CHECK(contains(second.out, "another daemon serves"));
+  CHECK(eventually([&] { return scene.ctl({"status"}).exit == 0; }));
+  CHECK(eventually([&] { return std::filesystem::exists(scene.path("read.sock")); }));
+  CHECK(contains(scene.log(), "API: its socket was removed or replaced by another program"));
+  CHECK(contains(scene.log(), "reads: its socket was removed or replaced by another program"));
+}
+
+TEST_CASE("a socket whose place is taken is reported once, and comes back when it is free") {
+  DaemonScene scene;
+  scene.start();
+  std::filesystem::remove(scene.socket());
+  std::ofstream(scene.socket()) << "text";
+  const std::string words = "its socket was removed or replaced, and cannot be made again";
+  CHECK(eventually([&] { return contains(scene.log(), words); }));
+  CHECK_FALSE(eventually([&] { return scene.log().find(words) != scene.log().rfind(words); },
+                         Seconds(2.5)));
+  std::filesystem::remove(scene.socket());
+  CHECK(eventually([&] { return scene.ctl({"status"}).exit == 0; }));
+}
+
 TEST_CASE("a pin that an earlier daemon set ends in time, whenever the drift check is") {
   if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");

@@ -74,6 +74,51 @@ TEST_CASE("a second daemon refuses to start", "[http]") {
   CHECK(std::filesystem::exists(path));
 }
 
+TEST_CASE("a socket that others removed is bound again, and still refuses a second daemon",
+          "[http]") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / "run" / "api.sock";
+  auto listener = UnixListener::open(path, 0660);
+  REQUIRE(listener.has_value());
+  CHECK(listener->restore() == false);
+  SECTION("with its lock") { std::filesystem::remove(path.native() + ".lock"); }
+  SECTION("with its directory") { std::filesystem::remove_all(path.parent_path()); }
+  SECTION("alone") {}
+  std::filesystem::remove(path);
+  REQUIRE(listener->restore() == true);
+  CHECK(base::connect_unix(path, 0));
+  struct stat found{};
+  REQUIRE(::stat(path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0660);
+  CHECK(UnixListener::open(path).error().code == base::ErrorCode::kConflict);
+  CHECK(listener->restore() == false);
+}
+
+TEST_CASE("what others put in the place of a socket is theirs", "[http]") {
+  const tests::TempDir dir;
+  const auto path = dir.path() / "api.sock";
+  {
+    auto listener = UnixListener::open(path);
+    REQUIRE(listener.has_value());
+    std::filesystem::remove(path);
+    const int before = listener->fd();
+    SECTION("a file") {
+      dir.write("api.sock", "text");
+      CHECK(listener->restore().error().code == base::ErrorCode::kInvalid);
+    }
+    SECTION("another daemon's socket") {
+      std::filesystem::remove(path.native() + ".lock");
+      const auto other = UnixListener::open(path);
+      REQUIRE(other.has_value());
+      CHECK(listener->restore().error().code == base::ErrorCode::kConflict);
+      CHECK(std::filesystem::exists(path));
+      return;
+    }
+    CHECK(listener->fd() == before);
+  }
+  CHECK(std::filesystem::exists(path));
+}
+
 TEST_CASE("another program's listener without our lock is respected", "[http]") {
   const tests::TempDir dir;
   const auto path = dir.path() / "api.sock";

@@ -131,6 +131,26 @@ TEST_CASE("a request has its client's process", "[http]") {
   CHECK(f.peer->uid == ::getuid());
 }
 
+TEST_CASE("a server changes to another listener, and keeps its clients", "[http]") {
+  Fixture f;
+  Client former(f.path());
+  former.send("GET /former HTTP/1.1\r\n\r\n");
+  f.run_until([&] {
+    former.receive();
+    return contains(former.received, "GET /former");
+  });
+  std::filesystem::remove(f.path());
+  REQUIRE(f.listener->restore() == true);
+  REQUIRE(f.server->listen(f.listener->fd()));
+  CHECK(f.works());
+  former.send("GET /again HTTP/1.1\r\n\r\n");
+  f.run_until([&] {
+    former.receive();
+    return contains(former.received, "GET /again");
+  });
+  CHECK(f.troubles.empty());
+}
+
 TEST_CASE("a server that cannot accept connections reports why", "[http]") {
   Fixture f;
   const base::Fd not_listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
