@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "affinity/host/capabilities.hpp"
 #include "affinity/host/cpu_plugins.hpp"
 #include "affinity/host/topology.hpp"
 #include "affinity/state/directory.hpp"
@@ -77,6 +78,13 @@ Result<std::optional<host::Cgroups>> find_cgroups(const config::Config& config,
       "mode = \"managed\": cannot find the containers' cgroups: " + found.error().message);
 }
 
+void warn_of_unseen(const std::filesystem::path& proc, const log::Log& log) {
+  const auto unseen = host::unseen_without_capabilities(proc / "self");
+  if (!unseen || unseen->empty()) return;
+  log.warning("VMMs cannot be seen completely",
+              {{"unseen", *unseen}, {"next", host::kCapabilityRemedy}});
+}
+
 /// Nothing without read_socket.
 Result<std::optional<http::UnixListener>> open_reads(const config::Config& config) {
   if (config.read_socket.empty()) return std::nullopt;
@@ -114,9 +122,11 @@ Result<Prerequisites> prepare(const Options& options, const base::Clock& clock) 
   if (!cgroups) return unexpected(cgroups.error());
   auto boot_id = base::ProcFs(options.roots.proc).boot_id();
   if (!boot_id) return unexpected(boot_id.error());
+  const log::Log log(config->log_level, clock);
+  warn_of_unseen(options.roots.proc, log);
   const auto state_dir = options.state_dir.value_or(config->state_dir);
   for (const auto& directory : {options.roots.run / "kata-affinity", state_dir}) {
-    const auto closed = state::make_private(directory, log::Log(config->log_level, clock));
+    const auto closed = state::make_private(directory, log);
     if (!closed) return unexpected(closed.error());
   }
   auto api = http::UnixListener::open(options.socket);

@@ -208,6 +208,7 @@ std::vector<Symptom> examine(const fs::path& root) {
   std::ranges::move(examine_machine(root, config && wants_quiet(*config)),
                     std::back_inserter(symptoms));
   std::ranges::move(examine_agents(root), std::back_inserter(symptoms));
+  std::ranges::move(examine_rights(root), std::back_inserter(symptoms));
   return symptoms;
 }
 

@@ -53,6 +53,9 @@ std::vector<Symptom> examine_machine(const std::filesystem::path& root, bool are
 /// Other programs on the node that move threads or assign CPUs; empty: none.
 std::vector<Symptom> examine_agents(const std::filesystem::path& root);
 
+/// What a daemon that runs cannot see for want of capabilities; empty: it has all, or none runs.
+std::vector<Symptom> examine_rights(const std::filesystem::path& root);
+
 /// Whether there is a file or a directory; what cannot be looked at is not there.
 bool is_there(const std::filesystem::path& path);
 

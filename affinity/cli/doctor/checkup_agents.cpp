@@ -10,6 +10,7 @@
 #include "affinity/cli/kata/kata_config.hpp"
 #include "affinity/cli/node/node.hpp"
 #include "affinity/config/config.hpp"
+#include "affinity/host/capabilities.hpp"
 #include "affinity/host/cpu_plugins.hpp"
 #include "affinity/host/movers.hpp"
 #include "base/files.hpp"
@@ -129,13 +130,33 @@ void examine_nri_plugins(const fs::path& root, Symptoms& symptoms) {
                       "remove from /opt/nri/plugins what changes cpusets"});
 }
 
+/// The directories in /proc of those with this comm.
+std::vector<fs::path> processes_of(const fs::path& root, std::string_view program) {
+  std::vector<fs::path> processes;
+  for (const int pid : base::list_numbers(root / "proc").value_or(std::vector<int>{})) {
+    const fs::path process = root / "proc" / std::to_string(pid);
+    if (first_line_of(process / "comm") == program) processes.push_back(process);
+  }
+  return processes;
+}
+
 }  // namespace
 
 bool runs(const fs::path& root, std::string_view program) {
-  const auto pids = base::list_numbers(root / "proc");
-  return pids && std::ranges::any_of(*pids, [&](int pid) {
-           return first_line_of(root / "proc" / std::to_string(pid) / "comm") == program;
-         });
+  return !processes_of(root, program).empty();
+}
+
+std::vector<Symptom> examine_rights(const fs::path& root) {
+  Symptoms symptoms;
+  for (const fs::path& process : processes_of(root, "kata-affinityd")) {
+    const auto unseen = host::unseen_without_capabilities(process);
+    if (!unseen || unseen->empty()) continue;
+    symptoms.push_back({"daemon", Level::kBad,
+                        "kata-affinityd (pid " + process.filename().string() +
+                            ") cannot see VMMs completely: " + *unseen,
+                        host::kCapabilityRemedy});
+  }
+  return symptoms;
 }
 
 Symptoms examine_agents(const fs::path& root) {

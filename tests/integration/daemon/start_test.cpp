@@ -232,6 +232,17 @@ TEST_CASE("a socket whose place is taken is reported once, and comes back when i
   CHECK(eventually([&] { return scene.ctl({"status"}).exit == 0; }));
 }
 
+TEST_CASE("a daemon without the capabilities to see VMMs says what it cannot see") {
+  if (::geteuid() != 0 || std::system("command -v setpriv > /dev/null") != 0) return;
+  DaemonScene scene;
+  scene.start();
+  CHECK_FALSE(contains(scene.log(), "VMMs cannot be seen completely"));
+  scene.wrap({"setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"});
+  scene.start();
+  CHECK(contains(scene.log(), "VMMs cannot be seen completely"));
+  CHECK(contains(scene.log(), "without CAP_SYS_PTRACE"));
+}
+
 TEST_CASE("a pin that an earlier daemon set ends in time, whenever the drift check is") {
   if (!Vm::possible()) return;
   Scene scene("drift_check = 3600\n");

@@ -54,6 +54,20 @@ TEST_CASE("doctor: static sizing counts quotas, and kubelet 1.33 sets none on ex
   CHECK_FALSE(says(root, kQuotaSizing));
 }
 
+TEST_CASE("doctor: a running daemon without the capabilities to see VMMs") {
+  const tests::TempDir root;
+  constexpr std::string_view kBlind = "kata-affinityd (pid 41) cannot see VMMs completely: without";
+  root.write("proc/40/comm", "sh\n");
+  root.write("proc/40/status", "Name:\tsh\nCapEff:\t0000000000000000\n");
+  CHECK_FALSE(says(root, kBlind));
+  root.write("proc/41/comm", "kata-affinityd\n");
+  CHECK_FALSE(says(root, kBlind));
+  root.write("proc/41/status", "Name:\tkata-affinityd\nCapEff:\t0000000000880004\n");
+  CHECK_FALSE(says(root, kBlind));
+  root.write("proc/41/status", "Name:\tkata-affinityd\nCapEff:\t0000000000800004\n");
+  CHECK(says(root, kBlind));
+}
+
 TEST_CASE("doctor: quota sizing concerns static sizing only, of either runtime") {
   const tests::TempDir root;
   const std::string rust = "etc/kata-containers/runtime-rs/configuration.toml";
