@@ -38,8 +38,8 @@ Result<Fd> connect(Fd fd, const std::filesystem::path& path) {
 
 /// unix_stream_connect() waits for room in the backlog as long as a send may take
 /// (net/unix/af_unix.c).
-void limit_waiting(const Fd& fd, std::chrono::seconds patience) {
-  const timeval time{.tv_sec = patience.count(), .tv_usec = 0};
+void limit_waiting(const Fd& fd, std::chrono::seconds timeout) {
+  const timeval time{.tv_sec = timeout.count(), .tv_usec = 0};
   for (const int which : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     ::setsockopt(fd.get(), SOL_SOCKET, which, &time, sizeof(time));
   }
@@ -73,9 +73,9 @@ Result<Fd> connect_unix(const std::filesystem::path& path) {
   return connect(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), path);
 }
 
-Result<Fd> connect_unix(const std::filesystem::path& path, std::chrono::seconds patience) {
+Result<Fd> connect_unix(const std::filesystem::path& path, std::chrono::seconds timeout) {
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (fd) limit_waiting(fd, patience);
+  if (fd) limit_waiting(fd, timeout);
   return connect(std::move(fd), path);
 }
 

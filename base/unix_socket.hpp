@@ -25,9 +25,9 @@ Result<void> check_is_socket(const std::filesystem::path& path);
 /// kTransient: its backlog is full.
 Result<Fd> connect_unix(const std::filesystem::path& path);
 
-/// The same with a socket that blocks, in each call for no longer than `patience`: then connecting
+/// The same with a socket that blocks, in each call for no longer than `timeout`: then connecting
 /// fails with kTransient, and reading and writing with EAGAIN.
-Result<Fd> connect_unix(const std::filesystem::path& path, std::chrono::seconds patience);
+Result<Fd> connect_unix(const std::filesystem::path& path, std::chrono::seconds timeout);
 
 /// Listens at `path`, non-blocking, for its owner only (mode 0600). kConflict: something is there.
 Result<Fd> listen_unix(const std::filesystem::path& path);

@@ -86,7 +86,7 @@ TEST_CASE("a socket that others removed is bound again, and still refuses a seco
   SECTION("alone") {}
   std::filesystem::remove(path);
   REQUIRE(listener->restore() == true);
-  CHECK(base::connect_unix(path, 0));
+  CHECK(base::connect_unix(path));
   struct stat found{};
   REQUIRE(::stat(path.c_str(), &found) == 0);
   CHECK((found.st_mode & 0777) == 0660);
