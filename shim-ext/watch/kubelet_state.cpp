@@ -18,6 +18,8 @@ namespace {
 namespace json = boost::json;
 using base::ErrorCode;
 
+constexpr std::string_view kStatic = "static";
+
 auto broken(const std::string& what) {
   return base::fail(ErrorCode::kInvalid, "kubelet's CPU manager state: " + what);
 }
@@ -164,7 +166,7 @@ bool is_uninitialized(const policy::CpuSet& pool,
 }
 
 base::Result<policy::ledger::KubeletSeen> to_facts(const Checkpoint& checkpoint) {
-  if (checkpoint.policy != "static") return policy::ledger::KubeletSeen{};
+  if (checkpoint.policy != kStatic) return policy::ledger::KubeletSeen{};
   auto pool = policy::parse_list<policy::CpuTag>(checkpoint.shared_pool);
   if (!pool) return broken("defaultCpuSet: " + pool.error().reason);
   Claims collected;
@@ -179,9 +181,12 @@ base::Result<policy::ledger::KubeletSeen> to_facts(const Checkpoint& checkpoint)
   return policy::ledger::KubeletSeen{std::move(*pool), std::move(*claims)};
 }
 
-}  // namespace
+struct Content {
+  Checkpoint checkpoint;
+  bool checksum_fits = true;
+};
 
-base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
+base::Result<Content> parse(std::string_view text) {
   auto object = parse_object(text);
   if (!object) return unexpected(std::move(object.error()));
   if (const auto known = check_version(*object); !known) return unexpected(known.error());
@@ -189,22 +194,31 @@ base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
   const std::uint64_t data_checksum = number_of(*object, "dataChecksum");
   if (!data.empty()) object = parse_object(data);
   if (!object) return unexpected(std::move(object.error()));
-  const auto checkpoint = read_checkpoint(*object);
+  auto checkpoint = read_checkpoint(*object);
   if (!checkpoint) return unexpected(checkpoint.error());
-  auto seen = to_facts(*checkpoint);
-  if (!seen) return unexpected(std::move(seen.error()));
   const bool fits = data.empty() ? checksum_fits(*checkpoint, number_of(*object, "checksum"))
                                  : checksum_fits(data, data_checksum);
-  return KubeletState{std::move(*seen), base::printable(checkpoint->policy), fits};
+  return Content{std::move(*checkpoint), fits};
+}
+
+}  // namespace
+
+base::Result<KubeletState> parse_kubelet_state(std::string_view text) {
+  const auto content = parse(text);
+  if (!content) return unexpected(content.error());
+  auto seen = to_facts(content->checkpoint);
+  if (!seen) return unexpected(std::move(seen.error()));
+  return KubeletState{std::move(*seen), base::printable(content->checkpoint.policy),
+                      content->checksum_fits};
 }
 
 base::Result<bool> is_policy_static(const std::filesystem::path& file) {
   if (file.empty()) return false;
   const auto text = base::read_regular_file(file, kMaxKubeletState);
   if (is_gone(text)) return false;
-  const auto state = text ? parse_kubelet_state(*text) : unexpected(text.error());
-  if (!state) return unexpected(state.error());
-  return state->policy == "static";
+  const auto content = text ? parse(*text) : unexpected(text.error());
+  if (!content) return unexpected(content.error());
+  return content->checkpoint.policy == kStatic;
 }
 
 }  // namespace ka::watch

@@ -30,7 +30,7 @@ struct KubeletState {
 /// The largest file that is read: 1,000 pods with a container each have 200 KiB.
 inline constexpr std::size_t kMaxKubeletState = std::size_t{4} << 20;
 
-/// kInvalid: this is no such file (or only a part of one).
+/// kInvalid: this is no such file, or only a part of one, or kubelet's policy has not started yet.
 base::Result<KubeletState> parse_kubelet_state(std::string_view text);
 
 /// Whether kubelet gives containers their CPUs itself, by this state file. No file, or an empty

@@ -45,7 +45,7 @@ TEST_CASE("doctor: a node without problems") {
   root.write("sys/devices/system/cpu/isolated", "\n");
   root.write("sys/devices/system/cpu/smt/control", "on\n");
   root.write("sys/kernel/debug/kvm/1-2/vcpu0/pid", "3");
-  root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"static"})");
+  root.write("var/lib/kubelet/cpu_manager_state", R"({"policyName":"static","defaultCpuSet":"0"})");
   root.write("var/lib/kubelet/config.yaml", "  DisableCPUQuotaWithExclusiveCPUs: false\n");
   root.write("etc/kata-containers/runtime-rs/configuration.toml", "[runtime]\nname = \"x\"\n");
   CHECK(levels(root) ==
@@ -162,7 +162,8 @@ TEST_CASE("doctor: the CPU manager's policy, also in version 4 of the file") {
   const std::string file = "var/lib/kubelet/cpu_manager_state";
   root.write(file, R"({"policyName":"none","defaultCpuSet":""})");
   CHECK(says(root, R"(policy is "none")"));
-  root.write(file, R"({"data":"{\"policyName\":\"static\"}","dataChecksum":1})");
+  root.write(file,
+             R"({"data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0\"}","dataChecksum":1})");
   CHECK(levels(root)[3] == "good kubelet");
   root.write(file, "{");
   CHECK(levels(root)[3] == "bad kubelet");
