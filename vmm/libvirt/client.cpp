@@ -173,6 +173,7 @@ void Client::Worker::connect() {
   if (round_ < next_refresh_) return;
   next_refresh_ = round_ + shared_->options.interval;
   connection_ = {library_.connect_open(shared_->options.uri.c_str()), library_.connect_close};
+  shared_->set_calling(shared_->clock.now());
   if (!connection_) {
     if (!std::exchange(logged_, true)) {
       shared_->notify(shared_->handlers.connection, false,
