@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/result.hpp"
 
@@ -26,6 +27,10 @@ class Trouble {
   }
   /// Of what must be read, whatever the error.
   void record_unread(const Error& error) { keep(passing_, error); }
+  /// Of what is more than is ever read: as with a permission, reading it again will not help.
+  void record_left_out(const std::string& what) {
+    keep(refused_, {ErrorCode::kInvalid, what + "; the rest is not read"});
+  }
 
   bool none() const { return !passing_ && !refused_; }
   /// The first transient error: out of descriptors or memory, a signal, a device's error.

@@ -11,16 +11,21 @@ namespace {
 
 constexpr std::size_t kMostNamedForeign = 8;
 
-/// The root cgroup has every process, so it is no sandbox's own.
-std::vector<int> list_members(const Membership& by) {
-  const std::string& cgroup = by.target.cgroup;
-  if (cgroup.empty() || cgroup == by.roots.cgroup) return {};
-  return cgroup_members(cgroup, by.trouble);
-}
+constexpr const char* kCut = "its cgroup has more than 4096 processes, or more than 256 cgroups";
 
 }  // namespace
 
-Members::Members(const Membership& by) : by_(by), pids_(list_members(by)) {}
+Members::Members(const Membership& by) : by_(by) { list(); }
+
+/// The root cgroup has every process, so it is no sandbox's own.
+void Members::list() {
+  const std::string& cgroup = by_.target.cgroup;
+  if (cgroup.empty() || cgroup == by_.roots.cgroup) return;
+  auto listed = cgroup_members(cgroup, by_.trouble);
+  pids_ = std::move(listed.pids);
+  is_cut_ = listed.is_cut;
+  if (is_cut_) by_.trouble.record_left_out(kCut);
+}
 
 bool Members::has(const SeenProcess& process) {
   if (!is_listed(process.id())) return false;
@@ -52,7 +57,7 @@ std::string Members::why_foreign(const policy::ProcessId& process,
 bool Members::is_listed(const policy::ProcessId& process) {
   if (!std::ranges::binary_search(pids_, process.pid)) return false;
   if (has_process(by_.known, process)) return true;
-  if (!std::exchange(is_listed_again_, true)) pids_ = list_members(by_);
+  if (!std::exchange(is_listed_again_, true)) list();
   return std::ranges::binary_search(pids_, process.pid);
 }
 
@@ -80,6 +85,7 @@ std::vector<std::string> Members::foreign() const {
     sentences.push_back(std::to_string(unnamed_) +
                         " more processes in its cgroup are not the sandbox's");
   }
+  if (is_cut_) sentences.emplace_back(kCut);
   return sentences;
 }
 

@@ -28,16 +28,17 @@ class Members {
   /// Lists the cgroup.
   explicit Members(const Membership& by);
 
-  /// All that are there, ascending.
+  /// All that are there, as far as a cgroup's are read; ascending.
   const std::vector<int>& pids() const { return pids_; }
   /// Whether the process is in the cgroup, and the sandbox's.
   bool has(const SeenProcess& process);
   /// Those for which that was true.
   const Processes& counted() const { return counted_; }
-  /// The others, as sentences.
+  /// The others, as sentences; also that not all were read.
   std::vector<std::string> foreign() const;
 
  private:
+  void list();
   bool is_listed(const policy::ProcessId& process);
   std::string why_foreign(const policy::ProcessId& process,
                           const std::vector<policy::ProcessId>& line) const;
@@ -47,6 +48,7 @@ class Members {
 
   Membership by_;
   std::vector<int> pids_;
+  bool is_cut_ = false;  ///< not all of them are in pids_
   bool is_listed_again_ = false;
   Processes counted_;
   std::vector<std::string> foreign_;

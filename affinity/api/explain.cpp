@@ -13,6 +13,7 @@
 #include "affinity/board/board.hpp"
 #include "affinity/documents/settings.hpp"
 #include "affinity/line/node.hpp"
+#include "affinity/messages/events.hpp"
 #include "affinity/messages/isolation.hpp"
 #include "affinity/messages/memory.hpp"
 #include "affinity/messages/notes.hpp"
@@ -218,8 +219,11 @@ void add_memory_result(json::array& results, const line::SandboxView& view) {
   }
 }
 
-json::array results_of(const line::SandboxView& view) {
+json::array results_of(const line::Node& node, const line::SandboxView& view) {
   json::array results;
+  if (auto waiting = messages::waiting_text(node.gate()); !waiting.empty()) {
+    results.emplace_back(std::move(waiting));
+  }
   if (view.released) {
     results.emplace_back("released: no thread is placed");
     return results;
@@ -254,7 +258,7 @@ json::object explain(const line::Node& node, const line::SandboxView& view) {
   return {{"id", view.pod.id},
           {"facts", facts.release()},
           {"rules", notes_to_json(view.plan.reasons)},
-          {"results", results_of(view)},
+          {"results", results_of(node, view)},
           {"warnings", notes_to_json(view.plan.warnings)}};
 }
 

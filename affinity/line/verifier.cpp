@@ -240,11 +240,16 @@ host::Tenants Verifier::read_tenants() const {
   return owned.empty() ? host::Tenants{} : host::tenants_of(*node_.cgroups, owned);
 }
 
-/// What may be a VM is known, and not seen.
+/// What may be a VM is known, and not seen; so is a sandbox whose state is lost.
 void Verifier::check_sources() {
   add(evaluate_sources(node_.board.sources(), node_.ledger()));
   add(evaluate_lateness(node_.board.late()));
-  for (const std::string& pod : node_.unseen_pods()) {
+  std::set<std::string> unseen;
+  for (const std::string& pod : node_.unseen_pods()) unseen.insert(pod);
+  for (const policy::ledger::LostState& lost : node_.gate().lost()) {
+    if (!lost.pod.empty()) unseen.insert(lost.pod);
+  }
+  for (const std::string& pod : unseen) {
     if (node_.sandboxes.find(pod) == nullptr) ++report_.known.sandboxes;
   }
 }

@@ -101,8 +101,8 @@ std::string waiting_text(const policy::ledger::StartGate& gate) {
   }
   if (gate.phase() == Phase::kBlind) {
     text +=
-        "; the owners of its CPUs are unknown until it can be read, NRI or kubelet reports them, "
-        "or `kata-affinityctl reconcile` overrides this";
+        "; the owners of its CPUs are unknown until it can be read, a source reports them, or "
+        "`kata-affinityctl reconcile` overrides this";
   }
   return text;
 }

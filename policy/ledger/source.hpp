@@ -55,7 +55,7 @@ inline constexpr SourceTraits kSources[] = {
     {Source::kCgroup, "cgroup"},
     {Source::kKubelet, "kubelet", 0, false, true},
     {Source::kPodResources, "pod-resources", 0, false, true},
-    {Source::kDra, "dra", 0, false, true},
+    {Source::kDra, "dra"},
     {Source::kLibvirt, "libvirt"},
     {Source::kState, "state"},
     {Source::kBundle, "bundle"},

@@ -5,6 +5,11 @@
 
 namespace ka::policy::ledger {
 
+bool is_runtime_id(std::string_view id) {
+  constexpr std::size_t kDigits = 64;
+  return id.size() == kDigits && id.find_first_not_of("0123456789abcdef") == id.npos;
+}
+
 void StartGate::expect(Source source) {
   silent_.insert(source);
   close();
@@ -57,7 +62,9 @@ void StartGate::step() {
 bool StartGate::is_accounted_for() const {
   if (lost_.empty()) return true;
   const auto knows_all = [](Source source) { return traits_of(source).knows_every_pod; };
-  return silent_.empty() && std::ranges::any_of(reported_, knows_all);
+  const auto is_theirs = [](const LostState& lost) { return is_runtime_id(lost.pod); };
+  return silent_.empty() && std::ranges::any_of(reported_, knows_all) &&
+         std::ranges::all_of(lost_, is_theirs);
 }
 
 }  // namespace ka::policy::ledger

@@ -9,19 +9,21 @@
 //   open     state cannot be read, no source is awaited           blind
 //   waiting  the last awaited source reports, no state is lost    open
 //   waiting  the last awaited source reports, state is lost       open if one of the sources
-//                                                                 knows every pod's CPUs, else
-//                                                                 blind
+//                                                                 knows every pod's CPUs and the
+//                                                                 runtime made the pods' ids,
+//                                                                 else blind
 //   waiting  the time is up, no state is lost                     open, without the silent sources
 //   waiting  the time is up, state is lost                        blind
 //   blind    the last awaited source reports                      as in waiting
-//   blind    a source that knows every pod's CPUs reports, and
-//            no source is awaited                                 open
+//   blind    a source that knows every pod's CPUs reports, no
+//            source is awaited, the runtime made the pods' ids    open
 //   blind    nothing is lost any more: the files could be read,
 //            or sources reported each of the pods                 open
 //   blind    an operator overrides it                   open
 //   open     anything, once it was waiting or blind               open
 //
 // In `waiting` an operator's override and reported pods count too: they take effect when it ends.
+// No source of the node's pods knows a sandbox that was added by hand, or a libvirt domain.
 #pragma once
 
 #include <set>
@@ -42,6 +44,10 @@ struct LostState {
 
   bool operator==(const LostState&) const = default;
 };
+
+/// A pod's id that containerd or CRI-O made: 64 hexadecimal digits (containerd's
+/// internal/cri/util/id.go, CRI-O's and podman's stringid.GenerateNonCryptoID()).
+bool is_runtime_id(std::string_view id);
 
 class StartGate {
  public:

@@ -77,7 +77,12 @@ KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, so
                     return vmm::shim_by_bundle(roots_, tasks, id);
                   },
               .find_shims = [this] { return vmm::find_shims(roots_); },
-              .vmm_of_shim = [this](const auto& shim) { return vmm::vmm_of_shim(roots_, shim); }},
+              .vmm_of_shim = [this](const auto& shim) { return vmm::vmm_of_shim(roots_, shim); },
+              .has_vmm =
+                  [this](const std::string& id) {
+                    const ledger::PodRecord* pod = node_.ledger().find(id);
+                    return pod != nullptr && pod->vmm;
+                  }},
              log),
       bundles_(io, clock, folders.tasks,
                {.shim_in_bundle =

@@ -222,14 +222,25 @@ base::Result<void> KataWatch::read_rust(const std::string& id, Sandbox& sandbox,
 }
 
 void KataWatch::drop_gone(const std::set<std::string>& there, Events& events) {
-  std::erase_if(sandboxes_, [&](const auto& entry) {
-    const auto& [id, sandbox] = entry;
-    if (there.contains(id)) return false;
+  for (auto entry = sandboxes_.begin(); entry != sandboxes_.end();) {
+    auto& [id, sandbox] = *entry;
+    if (there.contains(id) || is_without_directory(id, sandbox)) {
+      ++entry;
+      continue;
+    }
     if (sandbox.read) {
       events.push_back({source_of(sandbox.rust), policy::ledger::PodGone{id}});
     }
-    return true;
-  });
+    entry = sandboxes_.erase(entry);
+  }
+}
+
+/// Whoever removes the directory of a sandbox that runs does not end it.
+bool KataWatch::is_without_directory(const std::string& id, Sandbox& sandbox) const {
+  if (!sandbox.read || !hooks_.has_vmm(id)) return false;
+  record(id, sandbox,
+         base::fail(base::ErrorCode::kTransient, "its directory is gone, and its VMM runs"));
+  return true;
 }
 
 /// True: something else is missed than before.

@@ -73,6 +73,8 @@ class KataWatch {
     /// The VMM that a shim has started. kGone: there is none yet. Any other error: that cannot be
     /// seen.
     std::function<base::Result<policy::ProcessId>(const policy::ProcessId& shim)> vmm_of_shim;
+    /// A sandbox that was reported has a VMM that is not known to have ended.
+    std::function<bool(const std::string& sandbox)> has_vmm;
   };
 
   /// `clock` and `log` must outlive it. Reads nothing yet.
@@ -126,6 +128,7 @@ class KataWatch {
   base::Result<void> read_rust(const std::string& id, Sandbox& sandbox, Events& events) const;
   void record(const std::string& id, Sandbox& sandbox, const base::Result<void>& read) const;
   void drop_gone(const std::set<std::string>& there, Events& events);
+  bool is_without_directory(const std::string& id, Sandbox& sandbox) const;
   bool update_extents();
   Extent count(bool rust) const;
   bool is_missed(const Sandbox& sandbox) const;

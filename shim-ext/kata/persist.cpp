@@ -31,7 +31,7 @@ void read_pod(const json::value& container, policy::ledger::PodSeen& pod) {
       annotation(container, "io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name");
   const std::string space =
       annotation(container, "io.kubernetes.cri.sandbox-namespace", "io.kubernetes.pod.namespace");
-  pod.pod_name = space.empty() ? name : space + '/' + name;
+  pod.pod_name = space.empty() ? name : base::printable(space + '/' + name);
 }
 
 base::Result<policy::ledger::ContainerSeen> read_container(const json::value& value,
@@ -45,7 +45,8 @@ base::Result<policy::ledger::ContainerSeen> read_container(const json::value& va
   seen.spec.period = base::strict_number_at(cpu, "/period", wrong);
   seen.spec.shares = base::strict_number_at(cpu, "/shares", wrong);
   if (!cpus || !mems) wrong.add("", "has a malformed list of CPUs or NUMA nodes");
-  if (!wrong.empty()) return broken("container " + seen.id + ": " + wrong.error().message);
+  if (!wrong.empty())
+    return broken("container " + base::printable(seen.id) + ": " + wrong.error().message);
   seen.spec.name =
       annotation(value, "io.kubernetes.cri.container-name", "io.kubernetes.container.name");
   seen.spec.cpus = std::move(*cpus);

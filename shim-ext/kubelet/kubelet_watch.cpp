@@ -48,6 +48,11 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (before == now && !unread_) return std::nullopt;
   if (now != watch::Stamp{}) return read();
   unread_ = false;
+  // kubelet never removes it: an operator does, before another policy, and containers run on.
+  if (last_.claims) {
+    handlers_.status({false, file_.native() + " was removed" + instead()});
+    return outdated();
+  }
   last_ = {};
   handlers_.status({false, file_.native() + " does not exist", true});
   return before ? std::optional(KubeletSeen{}) : std::nullopt;

@@ -20,6 +20,9 @@ constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
 /// Pods, containers, and the claims that their environments name: a claim's set of CPUs takes up to
 /// 50 times the bytes that it is sent in.
 constexpr std::size_t kMostSynchronized = policy::kMaxSandboxes + policy::kMaxNodeContainers;
+/// Of all parts as they are sent: what is kept of them is less. A full node of 512 pods with long
+/// environments and annotations sends a third of it.
+constexpr std::size_t kMostSynchronizedBytes = std::size_t{128} << 20;
 
 template <typename Message>
 bool parse(Message& message, const std::string& payload) {
@@ -172,12 +175,15 @@ void Session::configure(const rpc::Request& request, const rpc::Reply& reply) {
 
 /// The parts of a Synchronize are kept until the last one is there: a runtime for which there is
 /// none is given up, and what it reported is forgotten.
-bool Session::has_room_for(std::size_t more) {
-  kept_ += more;
-  if (kept_ <= kMostSynchronized) return true;
+bool Session::has_room_for(std::size_t items, std::size_t bytes) {
+  kept_ += items;
+  kept_bytes_ += bytes;
+  if (kept_ <= kMostSynchronized && kept_bytes_ <= kMostSynchronizedBytes) return true;
   stage_ = Stage::kFailed;
-  failure_ = "the runtime reports more than " + std::to_string(kMostSynchronized) +
-             " pods, containers and claims";
+  failure_ = "the runtime reports more than " +
+             (kept_ > kMostSynchronized
+                  ? std::to_string(kMostSynchronized) + " pods, containers and claims"
+                  : std::to_string(kMostSynchronizedBytes >> 20) + " MiB of pods and containers");
   parts_ = {};
   described_ = {};
   sandboxes_ = {};
@@ -195,7 +201,7 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
   if (!parse(message, request.payload)) return reply(no_such_message());
   if (stage_ != Stage::kSynchronized && parts_.empty()) context_.translator.forget_all();
   const int reported = message.pods_size() + message.containers_size();
-  if (!has_room_for(static_cast<std::size_t>(reported))) return;
+  if (!has_room_for(static_cast<std::size_t>(reported), request.payload.size())) return;
   for (const auto& pod : message.pods()) keep(pod);
   for (const auto& container : message.containers()) {
     if (!keep(container)) return;
@@ -212,7 +218,7 @@ void Session::synchronize(const rpc::Request& request, const rpc::Reply& reply) 
     stage_ = Stage::kSynchronized;
     context_.listener.connected(runtime_, accepts_updates_);
   }
-  kept_ = 0;
+  kept_ = kept_bytes_ = 0;
   context_.listener.synchronized(std::exchange(parts_, {}));
 }
 
@@ -227,7 +233,7 @@ bool Session::keep(const wire::Container& container) {
   if (!context_.translator.is_named(container)) return true;
   auto event = context_.translator.container(container);
   const auto& claims = std::get<policy::ledger::ContainerSeen>(event.body).claims;
-  if (claims && !has_room_for(claims->size())) return false;
+  if (claims && !has_room_for(claims->size(), 0)) return false;
   parts_.push_back(std::move(event));
   described_.push_back(context_.translator.described(container));
   return true;

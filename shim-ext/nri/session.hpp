@@ -75,7 +75,7 @@ class Session {
   void register_plugin(const Identity& identity);
   void handle(const rpc::Request& request, const rpc::Reply& reply);
   void configure(const rpc::Request& request, const rpc::Reply& reply);
-  bool has_room_for(std::size_t more);
+  bool has_room_for(std::size_t items, std::size_t bytes);
   void keep(const proto::nri::PodSandbox& pod);
   bool keep(const proto::nri::Container& container);
   void synchronize(const rpc::Request& request, const rpc::Reply& reply);
@@ -96,7 +96,7 @@ class Session {
   std::string runtime_;                       ///< name and version
   bool accepts_updates_ = false;              ///< the runtime can be asked at any time
   base::Clock::Time idle_, idle_before_;      ///< the last two marks
-  std::size_t kept_ = 0;                      ///< of a Synchronize, as has_room_for() counts
+  std::size_t kept_ = 0, kept_bytes_ = 0;     ///< of a Synchronize, as has_room_for() counts
   std::vector<policy::ledger::Event> parts_;  ///< of a Synchronize that is still going on
   std::vector<Described> described_;          ///< the containers in it
   std::set<std::string> sandboxes_;           ///< the pods in it

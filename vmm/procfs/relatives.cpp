@@ -236,8 +236,9 @@ Role role_of_process(const std::filesystem::path& proc, const SeenProcess& proce
   return role_of_program(proc, process.pid, process.comm);
 }
 
-std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble) {
-  std::vector<int> members;
+CgroupMembers cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble) {
+  CgroupMembers members;
+  std::vector<int>& pids = members.pids;
   std::vector<std::filesystem::path> open = {cgroup};
   for (std::size_t visited = 0; !open.empty() && visited < kMaxCgroups; ++visited) {
     const std::filesystem::path next = std::move(open.back());
@@ -246,13 +247,14 @@ std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Troub
     // Processes of a threaded cgroup are those of the domain above (kernel/cgroup/cgroup.c).
     if (text || text.error().number != EOPNOTSUPP) trouble.record(text);
     if (text) {
-      const auto pids = read_numbers(*text);
-      members.insert(members.end(), pids.begin(), pids.end());
+      const auto there = read_numbers(*text);
+      pids.insert(pids.end(), there.begin(), there.end());
     }
     std::ranges::move(child_cgroups(next, trouble), std::back_inserter(open));
   }
-  sort_unique(members);
-  if (members.size() > kMaxMembers) members.resize(kMaxMembers);
+  sort_unique(pids);
+  members.is_cut = !open.empty() || pids.size() > kMaxMembers;
+  if (pids.size() > kMaxMembers) pids.resize(kMaxMembers);
   return members;
 }
 
@@ -293,7 +295,7 @@ std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& p
                                                   base::Trouble& trouble) {
   std::vector<policy::ProcessId> found;
   std::vector<int> open = parents;
-  while (!open.empty() && found.size() < kMaxFamily) {
+  while (!open.empty()) {
     const int parent = open.back();
     open.pop_back();
     for (const int child : children(proc, parent, trouble)) {
@@ -301,6 +303,11 @@ std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& p
       trouble.record(stat);
       if (!stat || stat->ppid != parent) continue;
       if (role_of_program(proc, child, stat->comm) != Role::kVirtiofsd) continue;
+      if (found.size() == kMaxFamily) {
+        trouble.record_left_out("more than " + std::to_string(kMaxFamily) + " virtiofsd processes");
+        open.clear();
+        break;
+      }
       found.push_back({child, stat->start_time});
       open.push_back(child);
     }

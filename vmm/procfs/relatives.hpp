@@ -42,9 +42,14 @@ bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm);
 /// forks from any (proc(5), needs CONFIG_PROC_CHILDREN).
 std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trouble& trouble);
 
-/// Processes in a cgroup and the cgroups below it, ascending. Bounded: at most 4096 processes in
-/// 256 cgroups. A number may be another process's by now: who reads more of it lists again after.
-std::vector<int> cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble);
+struct CgroupMembers {
+  std::vector<int> pids;  ///< ascending
+  bool is_cut = false;    ///< there are more processes, or more cgroups, than are read
+};
+
+/// Processes in a cgroup and the cgroups below it: 4096 at most, in 256 cgroups. A number may be
+/// another process's by now: who reads more of it lists again after.
+CgroupMembers cgroup_members(const std::filesystem::path& cgroup, base::Trouble& trouble);
 
 /// A process and those above it, the nearest first, without the first process of the machine. 16 at
 /// most. Shorter where a parent ends again and again while it is read. kGone: the process itself
@@ -62,7 +67,7 @@ inline constexpr std::string_view kProxyProgram = "containerd-shim-kata-affinity
 base::Result<policy::ProcessId> find_proxy(const std::filesystem::path& proc, int pid);
 
 /// virtiofsd processes among the children of `parents` (pids), and their own virtiofsd children
-/// (it forks into its sandbox).
+/// (it forks into its sandbox). 64 at most; more are trouble.
 std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& proc,
                                                   const std::vector<int>& parents,
                                                   base::Trouble& trouble);

@@ -84,7 +84,11 @@ std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,
     if (!copy) record_errno(trouble);
     const int peer = copy ? peer_of(copy.get()) : 0;
     if (peer > 0 && peer != pid) peers.insert(peer);
-    if (peers.size() == kMostPeers) break;
+    if (peers.size() <= kMostPeers) continue;
+    trouble.record_left_out("more than " + std::to_string(kMostPeers) +
+                            " processes are connected to the VMM");
+    peers.erase(std::prev(peers.end()));
+    break;
   }
   return {peers.begin(), peers.end()};
 }

@@ -16,7 +16,8 @@
 namespace ka::vmm {
 
 /// Processes at the other ends of unix sockets that `pid` has open as `descriptors`: those that
-/// called connect(2), or listen(2) (SO_PEERCRED). Ascending, without `pid` itself; 64 at most.
+/// called connect(2), or listen(2) (SO_PEERCRED). Ascending, without `pid` itself; 64 at most;
+/// more are trouble.
 /// Empty if `proc` is no procfs (its pids name no processes), on kernels before 5.6, or without
 /// CAP_SYS_PTRACE (pidfd_getfd(2)).
 std::vector<int> unix_peers(const std::filesystem::path& proc, int pid,

@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 #include <vector>
 
+#include "affinity/cli/client/start_text.hpp"
 #include "affinity/cli/map/node_map.hpp"
 #include "affinity/cli/terminal/screen.hpp"
 
@@ -150,7 +151,7 @@ std::string host(const NodeMap& map) {
 std::string describe_node(const boost::json::value& node) {
   const NodeMap map = read_map(node);
   return kHowToRead + picture(map) + '\n' + legend(map) + loads(map) + interruptions(map) +
-         host(map);
+         host(map) + describe_start(node);
 }
 
 }  // namespace ka::cli

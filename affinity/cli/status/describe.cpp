@@ -9,6 +9,7 @@
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/client/grade.hpp"
+#include "affinity/cli/client/start_text.hpp"
 #include "affinity/messages/terms.hpp"
 #include "base/json/lookup.hpp"
 
@@ -94,15 +95,6 @@ std::string describe_tuned(const json::value& list) {
         pod.empty() ? text_of(row, "pod") : pod, text_of(row, "annotation"), text_of(row, "value"),
         problem.empty() ? " on " + messages::cpus_text(text_of(row, "cpus"))
                         : " NOT in force: " + problem);
-  }
-  return text;
-}
-
-std::string describe_start(const json::value& list) {
-  const json::value& start = base::member(list, "start");
-  std::string text;
-  for (const json::value& warning : array_of(start, "warnings")) {
-    text += "! " + std::string(std::string_view(warning.as_string())) + '\n';
   }
   return text;
 }

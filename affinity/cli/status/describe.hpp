@@ -27,9 +27,6 @@ std::string describe_contests(const boost::json::value& list);
 std::string describe_pods(const boost::json::value& list);
 /// A line for each request of CRI-O's annotations.
 std::string describe_tuned(const boost::json::value& list);
-/// What the daemon's start still waits for, and which state is not on disk; empty where all is
-/// well.
-std::string describe_start(const boost::json::value& list);
 /// "as planned", "2 threads NOT as planned".
 std::string state_of(const boost::json::value& sandbox);
 /// GET /v1/explain/ID.

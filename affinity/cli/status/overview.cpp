@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/client/start_text.hpp"
 #include "affinity/cli/status/describe.hpp"
 #include "affinity/messages/terms.hpp"
 

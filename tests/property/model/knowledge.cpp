@@ -80,6 +80,7 @@ void Knowledge::restart(const std::set<std::string>& damaged) {
   for (auto& [id, pod] : pods_) {
     for (auto& [name, container] : pod.containers) container.owned_before = owns(pod, container);
   }
+  for (const std::string& pod : reported_again_) lost_.erase(pod);  // it is on disk again
   for (const std::string& pod : damaged) pods_.erase(pod);
   lost_.insert(damaged.begin(), damaged.end());
   claims_.reset();
@@ -108,12 +109,15 @@ void Knowledge::doubt(const std::string& pod) {
 bool Knowledge::owners_are_known() {
   if (known_) return true;
   if (!silent_.empty() && !expired_) return false;
-  const bool all_reported = std::ranges::includes(reported_again_, lost_);
-  static constexpr std::array kKnowAll = {Source::kNri, Source::kKubelet, Source::kPodResources,
-                                          Source::kDra};
+  std::set<std::string> missing = lost_;
+  for (const std::string& pod : reported_again_) missing.erase(pod);
+  static constexpr std::array kKnowAll = {Source::kNri, Source::kKubelet, Source::kPodResources};
   const bool knows_all =
       std::ranges::any_of(kKnowAll, [this](Source source) { return reported_.contains(source); });
-  known_ = all_reported || (silent_.empty() && knows_all);
+  // A sandbox that was added by hand is on nobody's list.
+  const bool all_of_runtime =
+      std::ranges::all_of(missing, [](const std::string& pod) { return pod.size() == 64; });
+  known_ = missing.empty() || (silent_.empty() && knows_all && all_of_runtime);
   if (known_) lost_.clear();
   return known_;
 }

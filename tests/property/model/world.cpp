@@ -11,6 +11,12 @@ namespace {
 
 constexpr int kPeriod = 100000;
 
+/// As containerd's.
+std::string runtime_id(int number) {
+  const std::string digits = std::to_string(number);
+  return std::string(64 - digits.size(), '0') + digits;
+}
+
 std::string name_of(const std::string& pod) { return "ns/" + pod; }
 
 /// Of its ResourceClaim.
@@ -49,7 +55,9 @@ Pod* World::admit(std::uint32_t choice) {
   const CpuSet free = pool() - CpuSet{0};
   if (pods_.size() >= kMostPods || free.size() <= wanted) return nullptr;
   Pod pod;
-  pod.id = "p" + std::to_string(++made_);
+  ++made_;
+  const bool by_hand = choice / 384 % 3 == 0;
+  pod.id = by_hand ? "p" + std::to_string(made_) : runtime_id(made_);
   pod.uid = "uid-" + pod.id;
   pod.is_vm = choice / 4 % 4 != 0;
   pod.confined = choice / 16 % 3 == 0;

@@ -87,6 +87,25 @@ TEST_CASE("verify and reconcile name the setting by which nothing is placed", "[
   CHECK(remedies(api.good("POST", "/v1/verify"), reason).empty());
 }
 
+TEST_CASE("a sandbox whose state is lost is known, not seen, and explains what is held back",
+          "[api]") {
+  Api api;
+  api.play_pod();
+  const auto waits = [&] {
+    const std::string results = text(api.good("GET", "/v1/explain/s1").at("results"));
+    return results.find("no thread gets more CPUs yet") != std::string::npos;
+  };
+  CHECK_FALSE(waits());
+  api.scene.start();
+  std::ofstream(api.scene.state_dir() / "lost.json") << "{";
+  api.scene.line().adopt();
+  const json::object report = api.good("POST", "/v1/verify");
+  CHECK(report.at("verdict") == "unknown");
+  CHECK(report.at("known").at("sandboxes") == 2);
+  CHECK(report.at("seen").at("sandboxes") == 1);
+  CHECK(waits());
+}
+
 TEST_CASE("among threads of one name verify reports the mask of the misplaced one", "[api]") {
   Api api;
   api.scene.node.thread(100, 105, "rcu");

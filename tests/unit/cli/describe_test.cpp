@@ -155,6 +155,12 @@ TEST_CASE("status and map show the grade of pods without a VM", "[cli]") {
   CHECK(map.find("r2, container c2 (no VM), NOT quiet: no helper\n") != std::string::npos);
 }
 
+TEST_CASE("the map ends with what is not known of its owners") {
+  const std::string map = cli::describe_node(
+      parse(R"({"shared_pool":"0-1","cpus":[],"start":{"warnings":["a file cannot be read"]}})"));
+  CHECK(map.ends_with("! a file cannot be read\n"));
+}
+
 TEST_CASE("status shows what pods request of CRI-O's annotations, and where it is in force") {
   const std::string lines = cli::describe_tuned(parse(R"({"tuned":[
     {"pod":"s1","pod_name":"shop/cart","container":"c1","name":"app","cpus":"3,5",

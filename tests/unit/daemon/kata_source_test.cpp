@@ -394,18 +394,15 @@ TEST_CASE("a persist.json of a time to come proves nothing") {
 }
 
 TEST_CASE("a VMM whose arguments name the sandbox is one whatever the clock was set to") {
+  const std::string argument =
+      GENERATE("sandbox-s1,debug-threads=on", "/run/vc/vm/s1/clh-api.sock", "s1");
   Scene scene;
   scene.boot_vm(kVmm, 3);
-  for (const auto& argument : {"sandbox-s1,debug-threads=on", "/run/vc/vm/s1/clh-api.sock", "s1"}) {
-    scene.node.arguments(kVmm, {"/usr/bin/qemu-system-x86_64", "-x", argument});
-    scene.write_persist(CpuSet{2, 3});
-    scene.set_written(std::chrono::hours(1000000));
-    scene.source.refresh();
-    REQUIRE(scene.line().node().view("s1"));
-    std::filesystem::remove_all(scene.dir.path() / "vc/sbs/s1");
-    scene.source.refresh();
-    REQUIRE_FALSE(scene.line().node().view("s1"));
-  }
+  scene.node.arguments(kVmm, {"/usr/bin/qemu-system-x86_64", "-x", argument});
+  scene.write_persist(CpuSet{2, 3});
+  scene.set_written(std::chrono::hours(1000000));
+  scene.source.refresh();
+  CHECK(scene.line().node().view("s1"));
 }
 
 TEST_CASE(

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/ledger/start_gate.hpp"
 
+#include <string>
+
 #include "tests/catch.hpp"
 
+using ka::policy::ledger::is_runtime_id;
 using ka::policy::ledger::LostState;
 using ka::policy::ledger::Source;
 using ka::policy::ledger::StartGate;
@@ -10,7 +13,9 @@ using Phase = StartGate::Phase;
 
 namespace {
 
-const LostState kFile{"/state/s1.json", "s1", "it is damaged", true};
+const std::string kPod(64, '1');
+const LostState kFile{"/state/" + kPod + ".json", kPod, "it is damaged", true};
+const LostState kByHand{"/state/vm1.json", "vm1", "it is damaged", true};
 const LostState kFolder{"/state", "", "permission denied", false};
 
 }  // namespace
@@ -65,17 +70,39 @@ TEST_CASE("a source that does not know every pod does not replace lost state") {
   SECTION("nor does one container of another pod") {
     gate.pod_reported("s2");
     CHECK(gate.phase() == Phase::kBlind);
-    gate.pod_reported("s1");
+    gate.pod_reported(kPod);
   }
   SECTION("a later successful read does") { gate.set_lost({}); }
   SECTION("an operator's reconcile does") { gate.dismiss_lost(); }
   CHECK(gate.may_widen());
 }
 
+TEST_CASE("no source of the node's pods replaces lost state of what may be none of them") {
+  const LostState lost = GENERATE(kByHand, kFolder);
+  StartGate gate;
+  gate.expect(Source::kNri);
+  gate.expect(Source::kKubelet);
+  gate.set_lost({kFile, lost});
+  gate.synced(Source::kNri);
+  gate.synced(Source::kKubelet);
+  CHECK(gate.phase() == Phase::kBlind);
+  SECTION("its report does, with theirs") { gate.set_lost({kFile}); }
+  SECTION("an operator's reconcile does") { gate.dismiss_lost(); }
+  CHECK(gate.may_widen());
+}
+
+TEST_CASE("a runtime's ids are 64 hexadecimal digits") {
+  CHECK(is_runtime_id("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"));
+  for (const std::string& other : {std::string(), std::string("vm1"), std::string(63, 'a'),
+                                   std::string(65, 'a'), std::string(63, 'a') + 'g'}) {
+    CHECK_FALSE(is_runtime_id(other));
+  }
+}
+
 TEST_CASE("a reported pod is not counted as lost again") {
   StartGate gate;
   gate.set_lost({kFile, kFolder});
-  gate.pod_reported("s1");
+  gate.pod_reported(kPod);
   CHECK(gate.phase() == Phase::kBlind);
   gate.set_lost({kFile});
   CHECK(gate.may_widen());

@@ -73,7 +73,8 @@ struct Scene {
                      ++walks;
                      return shims;
                    },
-               .vmm_of_shim = [this](const auto& shim) { return vmm_of(shim); }},
+               .vmm_of_shim = [this](const auto& shim) { return vmm_of(shim); },
+               .has_vmm = [this](const std::string& id) { return running.contains(id); }},
               log) {
     watch.refresh();
   }
@@ -105,6 +106,7 @@ struct Scene {
   std::map<std::string, policy::ProcessId> shims;
   std::optional<policy::ProcessId> quick_shim;
   std::map<int, int> vmm_by_shim;
+  std::set<std::string> running;                          ///< sandboxes
   base::ErrorCode shim_trouble = base::ErrorCode::kGone;  ///< of a shim without a VMM
   base::ErrorCode vmm_trouble = base::ErrorCode::kGone;   ///< of a process that is no VMM
   int walks = 0;                                          ///< over the node, to find shims
@@ -165,6 +167,22 @@ TEST_CASE("persist.json: a list of CPUs may be long") {
       kata::parse_persist(persist(100, container("c1", policy::format_list(cpus))), "s1");
   REQUIRE(sandbox);
   CHECK(sandbox->containers.at(0).spec.cpus == cpus);
+}
+
+TEST_CASE("a sandbox whose directory is gone ends with its VMM") {
+  Scene scene;
+  scene.dir.write("vc/sbs/s1/persist.json", persist(100, container("c1", "2")));
+  REQUIRE(scene.drain().size() == 2);
+  scene.running = {"s1"};
+  std::filesystem::remove_all(scene.dir.path() / "vc/sbs/s1");
+  CHECK(scene.drain() == Lines{});
+  CHECK(scene.missed() ==
+        "1 of 1 sandbox of Kata's Go runtime not read: s1 (its directory is gone, and its VMM "
+        "runs)");
+  scene.running.clear();
+  scene.watch.refresh();
+  CHECK(scene.drain() == Lines{"persist.json: gone s1"});
+  CHECK(scene.watch.extent(false).missed.empty());
 }
 
 TEST_CASE("the Go runtime's sandboxes are followed: created, half written, rewritten, ended") {

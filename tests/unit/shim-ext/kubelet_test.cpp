@@ -208,19 +208,30 @@ TEST_CASE("the file is followed when written, replaced, truncated, removed or in
   poll();
   CHECK(reported.size() == 3);
 
-  std::filesystem::remove_all(dir.path() / "kubelet");
+  dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "0}");
   run_ready();
   REQUIRE(reported.size() == 4);
-  CHECK(reported[3] == policy::ledger::KubeletSeen{});
+  std::filesystem::remove_all(dir.path() / "kubelet");
+  run_ready();
+  REQUIRE(reported.size() == 5);
+  CHECK(reported[4].claims == reported[3].claims);
+  CHECK(reported[4].outdated);
+  CHECK(stands.starts_with("down: "));
+  CHECK(stands.ends_with(" was removed; keeping the last good state"));
 
   dir.write("kubelet/cpu_manager_state", std::string(kSecond) + "1}");
   poll();
-  REQUIRE(reported.size() == 5);
-  CHECK_FALSE(reported[4].outdated);
+  REQUIRE(reported.size() == 6);
+  CHECK_FALSE(reported[5].outdated);
   CHECK(lines.find("checksum") != std::string::npos);
   CHECK(stands.find("checksum mismatch") != std::string::npos);
   dir.write("kubelet/cpu_manager_state", R"({"policyName":"none"})");
   run_ready();
-  CHECK(reported.size() == 6);
+  CHECK(reported.size() == 7);
   CHECK(stands == R"(up: CPU manager policy "none": no container owns CPUs)");
+  std::filesystem::remove_all(dir.path() / "kubelet");
+  run_ready();
+  REQUIRE(reported.size() == 8);
+  CHECK(reported[7] == policy::ledger::KubeletSeen{});
+  CHECK(stands.starts_with("absent: "));
 }

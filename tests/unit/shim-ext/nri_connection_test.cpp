@@ -73,6 +73,30 @@ TEST_CASE("a runtime that reports pods without end is disconnected, and may reco
   scene.handshake();
 }
 
+TEST_CASE("128 MiB of a runtime's reports are accepted, and not a byte more") {
+  NriScene scene;
+  scene.start();
+  NriPeer& peer = scene.accept();
+  scene.configure("containerd", "v2.3.1", "v0.12.0");
+  constexpr std::size_t kPart = std::size_t{2} << 20;
+  wire::SynchronizeRequest part;
+  part.set_more(true);
+  wire::PodSandbox& pod = *part.add_pods();
+  pod = nri_pod("s1", 0);
+  std::string& text = (*pod.mutable_annotations())["text"];
+  text.assign(kPart / 2, 'x');  // its length takes as many bytes as that of twice as much
+  text.append(kPart - part.ByteSizeLong(), 'x');
+  REQUIRE(part.ByteSizeLong() == kPart);
+  for (int i = 0; i < 64; ++i) scene.call("Synchronize", part);
+  CHECK_FALSE(peer.closed);
+  wire::SynchronizeRequest more;
+  more.set_more(true);
+  peer.call("Synchronize", more);
+  scene.run_until([&] { return peer.closed; });
+  CHECK(scene.diary.drain() == Lines{"disconnected"});
+  scene.handshake();
+}
+
 TEST_CASE("claims that a runtime reports count as containers do") {
   NriScene scene;
   scene.start();
