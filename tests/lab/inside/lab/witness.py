@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from lab import cgroup, cpus, kernel
+from lab import cgroup, cpus, kernel, rooms
 from lab.claims import Claims
 
 _BUNDLES = Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io")
@@ -96,45 +96,39 @@ def wrong(claims: Claims, of: dict[str, Pod], seen: list[Thread], housekeeping: 
     return found
 
 
-def own_cpus(pod: Pod, claims: Claims, seen: list[Thread]) -> set[int]:
+def own_cpus(pod: Pod, claims: Claims, seen: list[Thread], housekeeping: str = "shared-pool") -> set[int]:
     """The CPUs that `pod` owns and to which one of its vCPUs is bound. One that floats may be bound to one of them,
     too, where the sandbox's cgroup allows no other."""
-    return set(_dedicated(pod, claims, [thread for thread in seen if thread.pod == pod.sandbox]))
+    return set(_dedicated(pod, claims, [thread for thread in seen if thread.pod == pod.sandbox], housekeeping))
 
 
-def _dedicated(pod: Pod, claims: Claims, mine: list[Thread]) -> dict[int, Thread]:
-    own = claims.of_pod(pod.uid)
+def _dedicated(pod: Pod, claims: Claims, mine: list[Thread], housekeeping: str) -> dict[int, Thread]:
+    own = claims.of_pod(pod.uid) - rooms.set_aside(housekeeping, pod.containers, pod.uid, claims)
     return {min(thread.cpus): thread for thread in mine if thread.part == "vcpu" and len(thread.cpus) == 1 and thread.cpus <= own}
 
 
 def _wrong_in_vm(pod: Pod, claims: Claims, mine: list[Thread], housekeeping: str) -> list[str]:
-    allowed = claims.of_pod(pod.uid) | claims.pool
+    allowed = rooms.allowed(housekeeping, pod.containers, pod.uid, claims)
     found = _not_seen(pod, _PARTS, mine)
     found += [f"{pod.name}: {thread}, may use {cpus.show(allowed)}" for thread in mine if not thread.cpus <= allowed]
-    wanted = frozenset().union(*(claims.owned.get(pod.uid, {}).get(name, frozenset()) for name in pod.containers))
-    have = own_cpus(pod, claims, mine)
-    if not wanted <= have and not (housekeeping == "isolate" and _is_set_aside(wanted - have, have)):
+    wanted = frozenset().union(*rooms.owners(pod.containers, pod.uid, claims))
+    wanted -= rooms.set_aside(housekeeping, pod.containers, pod.uid, claims)
+    have = own_cpus(pod, claims, mine, housekeeping)
+    if not wanted <= have:
         found.append(f"{pod.name}: CPUs with a vCPU of their own: {sorted(have)}, wanted {sorted(wanted)}")
     return found
 
 
-def _is_set_aside(missing: frozenset[int], have: set[int]) -> bool:
-    """Whether `missing` is the core that a pod gives up for what is no dedicated vCPU, where it has another one."""
-    core = kernel.siblings(min(missing))
-    return missing <= core and bool(have) and not have & core
-
-
 def _beside_dedicated(pod: Pod, claims: Claims, mine: list[Thread], housekeeping: str) -> list[str]:
-    """Threads on the CPU of a dedicated vCPU, though their cgroup lets them to where housekeeping belongs."""
-    dedicated = _dedicated(pod, claims, mine)
-    rooms = {"shared-pool": claims.pool, "isolate": claims.of_pod(pod.uid) - dedicated.keys()}
-    room = rooms.get(housekeeping, frozenset())
-    owners, found = set(dedicated.values()), []
+    """Threads on the CPU of a dedicated vCPU that belong elsewhere by `housekeeping`, as far as their cgroup lets them."""
+    dedicated = _dedicated(pod, claims, mine, housekeeping)
+    owners, taken, found = set(dedicated.values()), frozenset(dedicated), []
     for thread in mine:
-        if thread in owners or not thread.cpus & dedicated.keys():
+        if thread in owners or not thread.cpus & taken or not (reach := cgroup.allowed_cpus(thread.tid)):
             continue
-        if (allowed := cgroup.allowed_cpus(thread.tid)) & room:
-            found.append(f"{pod.name}: {thread}, beside a dedicated vCPU; its cgroup allows {cpus.show(allowed)}")
+        room = rooms.room(housekeeping, pod.containers, pod.uid, claims, taken, reach)
+        if thread.cpus & (taken - room):
+            found.append(f"{pod.name}: {thread}, beside a dedicated vCPU; of what its cgroup allows, {cpus.show(reach)}, it belongs on {cpus.show(room)}")
     return found
 
 
