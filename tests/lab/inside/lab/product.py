@@ -212,9 +212,19 @@ def in_guest(sandbox: str) -> dict[str, tuple[str, int, str]]:
     return {container: (guest["actual"], guest["outside"], guest["problem"]) for container, guest in told.items()}
 
 
+def verify() -> dict:
+    """What `verify` answers, verdict and findings."""
+    return call("POST", "/v1/verify")
+
+
+def broken(report: dict) -> list:
+    """Of what `verify` answered, what is broken, or could not be read."""
+    return [finding for finding in report["findings"] if finding["severity"] in ("violated", "unknown")]
+
+
 def violations() -> list:
     """What `verify` finds broken, or could not read."""
-    return [finding for finding in call("POST", "/v1/verify")["findings"] if finding["severity"] in ("violated", "unknown")]
+    return broken(verify())
 
 
 def _log() -> str:

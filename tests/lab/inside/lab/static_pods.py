@@ -7,7 +7,7 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
-from lab import check, claims, cpus, guest_witness, kata, kubelet_service, product, witness
+from lab import alone, check, claims, cpus, guest_witness, kata, kubelet_service, product, witness
 from lab.kubelet import STATE
 
 _PATIENCE = 240.0  # seconds: kubelet tells running containers of a new pool every 10 s, and starts pods one after another
@@ -70,7 +70,7 @@ class StaticPods:
         said, pods = claims.read(), witness.pods()
         seen = witness.threads(pods)
         found = self._not_there(said, pods) + witness.orphans(pods) + witness.wrong(said, pods, seen, self._housekeeping)
-        return (found or by_the_product(said, pods, seen) or _in_guests(said, pods))[:_SHOWN]
+        return (found or by_the_product(said, pods, seen, self._housekeeping) or _in_guests(said, pods, self._housekeeping))[:_SHOWN]
 
     def _not_there(self, said: claims.Claims, pods: dict[str, witness.Pod]) -> list[str]:
         """Pods and containers that are missing or too many, and CPUs that kubelet has not given them, or not taken back."""
@@ -103,41 +103,45 @@ def _lacks(pod: witness.Pod, manifest: dict, said: claims.Claims) -> list[str]:
     return found
 
 
-def by_the_product(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread]) -> list[str]:
+def by_the_product(
+    said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread], housekeeping: str = "shared-pool"
+) -> list[str]:
     """What the product says otherwise than the kernel and `said`."""
     try:
-        return _product_differs(said, pods, seen)
+        return _product_differs(said, pods, seen, housekeeping)
     except (OSError, HTTPException, product.Refused) as error:
         return [f"the daemon does not answer: {error!r}"]
 
 
-def _in_guests(said: claims.Claims, pods: dict[str, witness.Pod]) -> list[str]:
+def _in_guests(said: claims.Claims, pods: dict[str, witness.Pod], housekeeping: str) -> list[str]:
     """Of stand-ins there is nobody to ask."""
-    return guest_witness.problems(said, pods) if kata.is_real() else []
+    return guest_witness.problems(said, pods, housekeeping) if kata.is_real() else []
 
 
-def _product_differs(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread]) -> list[str]:
+def _product_differs(said: claims.Claims, pods: dict[str, witness.Pod], seen: list[witness.Thread], housekeeping: str) -> list[str]:
     """What the product says that the kernel and kubelet do not. Only asked where these two agree."""
-    node = product.call("GET", "/v1/node")
+    node, report = product.call("GET", "/v1/node"), product.verify()
     pairs = [("exclusive CPUs", node["exclusive"], cpus.show(said.all_owned())), ("shared pool", node["shared_pool"], cpus.show(said.pool))]
     found = [f"the product's {what}: {told}, by kubelet's file {wanted}" for what, told, wanted in pairs if told != wanted]
-    found += [f"verify: {finding['text']}" for finding in product.violations()]
+    found += [f"verify: {finding['text']}" for finding in product.broken(report)]
     known = {each["id"]: each for each in product.call("GET", "/v1/sandboxes")["sandboxes"]}
     vms = {pod.sandbox: pod for pod in pods.values() if pod.is_vm}
     if known.keys() != vms.keys():
         found.append(f"sandboxes that the product knows: {sorted(known)}, there are {sorted(vms)}")
     for sandbox in known.keys() & vms.keys():
-        found += _status_differs(known[sandbox], vms[sandbox], said, [thread for thread in seen if thread.pod == sandbox])
+        mine = [thread for thread in seen if thread.pod == sandbox]
+        found += _status_differs(known[sandbox], vms[sandbox], said, mine, housekeeping)
+        found += alone.differs(known[sandbox], report, vms[sandbox], said, mine, housekeeping)
     return found
 
 
-def _status_differs(told: dict, pod: witness.Pod, said: claims.Claims, mine: list[witness.Thread]) -> list[str]:
+def _status_differs(told: dict, pod: witness.Pod, said: claims.Claims, mine: list[witness.Thread], housekeeping: str) -> list[str]:
     threads = {each["tid"]: each["actual"] for each in told["threads"]}
     actual = {thread.tid: cpus.show(thread.cpus) for thread in mine}
     astray = {tid: here for tid, here in actual.items() if threads.get(tid, "") not in (here, _now(tid))}
     found = [f"{pod.name}: the product has thread {tid} on {threads.get(tid)}, it is on {here}" for tid, here in astray.items()]
     dedicated = {int(each["cpus"]) for each in told["vcpus"] if each["role"] == "dedicated"}
-    if dedicated != (own := witness.own_cpus(pod, said, mine)):
+    if dedicated != (own := witness.own_cpus(pod, said, mine, housekeeping)):
         found.append(f"{pod.name}: the product says that vCPUs are dedicated to {sorted(dedicated)}, there are some on {sorted(own)}")
     return found
 
