@@ -23,7 +23,6 @@ from lab.moves import Moves
 _INSTANCE = Path("/sys/kernel/tracing/instances/intruders")
 _SWITCH = re.compile(r"\[(?P<cpu>\d+)\] .* (?P<at>[\d.]+): sched_switch: .* ==> next_comm=(?P<comm>.*) next_pid=(?P<tid>\d+) ", re.MULTILINE)
 _LOST = re.compile(r"^(?:overrun|dropped events): (\d+)$", re.MULTILINE)
-_SANDBOX = re.compile(r"[0-9a-f]{64}")
 _BUFFER_KIB = 4096
 _CHUNK = 2**16
 _TURN = 0.5  # seconds
@@ -213,11 +212,10 @@ class _Watch:
     def _pod_of(self, tid: int) -> witness.Pod | None:
         """The VM pod of a thread. One that has ended is known by what it was before."""
         try:
-            line = Path(f"/proc/{tid}/cmdline").read_text(errors="replace")
+            sandbox = witness.vm_of(tid, self._pods)
         except (FileNotFoundError, ProcessLookupError):
             self._unnamed |= {tid} - self._names.keys()
             return self._pods.get(self._names.get(tid, ""))
-        sandbox = next((each for each in _SANDBOX.findall(line) if each in self._pods and self._pods[each].is_vm), "")
         self._names[tid] = sandbox
         return self._pods.get(sandbox)
 

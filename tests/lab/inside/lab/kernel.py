@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the kernel says about threads: the only witness that scenarios believe."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from lab import cpus
 
 _PROC = Path("/proc")
 _KVM = Path("/sys/kernel/debug/kvm")
+_SERVANT = re.compile(r"(vhost|kvm-pit|kvm-nx-lpage-recovery)[-/](\d+)")
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,12 @@ def accounting(tid: int) -> Accounting:
 def kernel_threads(name: str) -> list[int]:
     """Kernel threads (they have no command line) of the name `name`."""
     return [pid for pid in processes() if _is_named_kernel_thread(pid, name)]
+
+
+def served_by(pid: int) -> tuple[str, int] | None:
+    """What kernel thread `pid` is, and the process that it works for, by its name: the vhost workers of kernels before 6.4 and KVM's own."""
+    found = _SERVANT.fullmatch(comm(pid))
+    return (found[1], int(found[2])) if found else None
 
 
 def kvm_vcpus(pid: int) -> dict[int, int]:

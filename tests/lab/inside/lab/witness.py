@@ -33,7 +33,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread of a pod. `part`: `vcpu`, `vmm`, `virtiofsd` or `shim`; for a container of runc its name."""
+    """A thread of a pod. `part`: `vcpu`, `vmm`, `virtiofsd` or `shim`, of kernel threads what they are; for a container of runc its name."""
 
     tid: int
     pod: str
@@ -181,11 +181,21 @@ def _is_vmm(line: str) -> bool:
     return "qemu-system" in program or program.endswith("cloud-hypervisor")
 
 
+def vm_of(pid: int, of: dict[str, Pod]) -> str:
+    """The sandbox of a VM for which a process works, or a kernel thread that is named after its VMM. Empty: of none."""
+    return _vm_in(_command_line(pid), pid, of)
+
+
+def _vm_in(line: str, pid: int, of: dict[str, Pod]) -> str:
+    if not line and (served := kernel.served_by(pid)):
+        line = _command_line(served[1])
+    return next((each for each in _ID.findall(line) if each in of and of[each].is_vm), "")
+
+
 def _threads_of(pid: int, of: dict[str, Pod], owner_of: dict[str, tuple[Pod, str]]) -> list[Thread]:
     line = _command_line(pid)
-    sandbox = next((each for each in _ID.findall(line) if each in of and of[each].is_vm), "")
-    if sandbox:
-        return _of_vm(pid, line, sandbox)
+    if sandbox := _vm_in(line, pid, of):
+        return _of_vm(pid, line, sandbox) if line else _all_of(pid, sandbox, kernel.served_by(pid)[0])
     if line and (cgroup := _CGROUP.search(Path(f"/proc/{pid}/cgroup").read_text())):
         pod, name = owner_of.get(cgroup[1], (None, ""))
         return _all_of(pid, pod.sandbox, name) if pod and not pod.is_vm else []
