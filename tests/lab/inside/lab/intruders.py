@@ -36,7 +36,7 @@ STAYING = "pods that stay"
 
 @dataclass
 class Visit:
-    """A thread of a sandbox on CPUs of another pod, both in time.monotonic()'s seconds."""
+    """A thread of a sandbox on CPUs of another pod, both in time.monotonic()'s seconds; whose doing its being there was, and its leaving."""
 
     kind: str
     uid: str
@@ -45,6 +45,8 @@ class Visit:
     cpu: int
     since: float
     until: float
+    begun: str
+    ended: str = "it is still there"
 
     def milliseconds(self) -> float:
         """How long it was too long there."""
@@ -96,7 +98,7 @@ def show(report: Report) -> None:
 def _figures(ascending: list[Visit]) -> str:
     half, most, last = ascending[len(ascending) // 2], ascending[len(ascending) * 99 // 100], ascending[-1]
     times = ", ".join(f"{name} {visit.milliseconds():.0f} ms" for name, visit in (("p50", half), ("p99", most), ("max", last)))
-    return f"{times}; the longest: {last.pod}: {last.thread} on CPU {last.cpu}"
+    return f"{times}; the longest: {last.pod}: {last.thread} on CPU {last.cpu}: {last.begun}; {last.ended}"
 
 
 @dataclass(frozen=True)
@@ -229,9 +231,15 @@ class _Watch:
         if key in self._open:
             self._open[key].until = at
             return
-        moves = [move.at for move in self._moves.since(tid, owned.since) if move.at <= at]
-        since = max([owned.since, _born(tid), *moves[-1:]])
-        self._open[key] = Visit(self._kind(tid, pod.uid, at), pod.uid, pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since))
+        since, begun = self._began(tid, owned, at)
+        kind = self._kind(tid, pod.uid, at)
+        self._open[key] = Visit(kind, pod.uid, pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since), begun)
+
+    def _began(self, tid: int, owned: _Owned, at: float) -> tuple[float, str]:
+        """Since when a thread could know better, and whose doing it was that it may run there."""
+        moves = [move for move in self._moves.since(tid, owned.since) if move.at <= at]
+        causes = [(owned.since, "kubelet gave the CPU away under it"), (_born(tid), "it was born there")]
+        return max(causes + [(move.at, f"{move.by} let it there") for move in moves[-1:]])
 
     def _kind(self, tid: int, uid: str, at: float) -> str:
         if self._was_owner(uid) and uid not in self._claims.owned:
@@ -259,11 +267,14 @@ class _Watch:
         for key in list(self._open):
             tid, uid = key
             try:
-                may_stay = os.sched_getaffinity(tid) & self._claims.of_pod(uid)
+                if os.sched_getaffinity(tid) & self._claims.of_pod(uid):
+                    continue
+                moves = self._moves.since(tid, self._open[key].since)
+                ended = f"{moves[-1].by} moved it off" if moves else "kubelet took the CPU back, or nobody was seen to move it off"
             except ProcessLookupError:
-                may_stay = frozenset()
-            if not may_stay:
-                self._closed.append(self._open.pop(key))
+                ended = "it ended"
+            self._open[key].ended = ended
+            self._closed.append(self._open.pop(key))
 
 
 def _listen() -> int:
