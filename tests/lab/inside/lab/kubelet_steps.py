@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a node of a real kubelet goes through, step by step. After each the node must be as it should."""
 
+import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from lab.product import NRI_SOCKET, Daemon
 from lab.static_pods import StaticPods
 
 _MIDDLE = 6.0  # seconds after a step's begin: kubelet looks for changed manifests every 5 s
+_KILLS = ((0.0, 8.0), (12.0, 24.0), (30.0, 60.0))  # between which seconds of a step the daemon is killed
 _AWAY = 3.0
 # Seconds that a thread of a sandbox may run on CPUs that kubelet gave to another pod.
 _BOUNDS = {
@@ -186,18 +188,37 @@ SHORT: tuple[Step, ...] = (come, two_containers, changed_in_place, daemon_restar
 LISTS = {"all": ALL, "main": MAIN, "short": SHORT}
 
 
-def killed_within(step: Step) -> Step:
-    """The step, with the daemon killed in the middle of it and started again."""
+def killed_within(step: Step, instants: Sequence[float] = (_MIDDLE,)) -> Step:
+    """The step, with the daemon killed and started again at `instants`, seconds after its begin, as far as it lasts, and once more after it."""
+    shown = ", ".join(f"{instant:.1f}" for instant in instants)
 
     def do(node: Node) -> None:
-        killing = threading.Timer(_MIDDLE, _kill, [node.daemon])
+        over = threading.Event()
+        killing = threading.Thread(target=_kill_at, args=(node.daemon, instants, over))
         killing.start()
-        step(node)
-        killing.join()
+        try:
+            step(node)
+        finally:
+            over.set()
+            killing.join()
+        _kill(node.daemon)
         node.pods.settle("with the daemon that was started again")
 
-    do.__doc__ = f"{step.__doc__}, and the daemon is killed within"
+    do.__doc__ = f"{step.__doc__}, and the daemon is killed after {shown} s and at the end"
     return do
+
+
+def kill_times(chance: random.Random) -> list[float]:
+    """When to kill the daemon within a step: soon, in its middle, and late, if it is a long one."""
+    return [chance.uniform(first, last) for first, last in _KILLS]
+
+
+def _kill_at(daemon: Daemon, instants: Sequence[float], over: threading.Event) -> None:
+    began = time.monotonic()
+    for instant in instants:
+        if over.wait(max(0.0, began + instant - time.monotonic())):
+            return
+        _kill(daemon)
 
 
 def _kill(daemon: Daemon) -> None:
@@ -221,21 +242,25 @@ def run(steps: Iterable[Step], cell: Cell | None = None) -> None:
         for source in ("nri", "kubelet") if socket else ("kubelet",):
             check.eventually(f"the daemon hears {source}", lambda name=source: product.is_heard(name), True)
         static_pods = StaticPods(housekeeping=cell.affinity.get("housekeeping", "shared-pool"))
-        node = Node(static_pods, kubelet, daemon, kata.SANDBOXES[cell.runtime])
-        watch, scheduler = Evictions(), Intruders()
-        count = 0
-        for count, do in enumerate(steps, start=1):
-            check.step(f"{do.__doc__} ({kernel.free_memory_mib()} MiB free)")
-            do(node)
-        check.step(f"{count} steps, {node.pods.looks} looks at every thread, {len(node.pods.failures)} steps after which something did not hold")
-        check.step("how soon threads left CPUs that kubelet gave away, by a watcher of its file and of the kernel's masks")
-        evictions.show(watch.stop())
-        check.step("who ran on CPUs of other pods, by the kernel's scheduler")
-        seen = scheduler.stop()
-        intruders.show(seen)
-        check.equal("trace events that the kernel lost", seen.lost, 0)
-        check.true("switches were seen", seen.switches > 0)
-        for kind, bound in _BOUNDS.items():
-            check.true(f"none of {kind} ran there for longer than {bound:.0f} s", seen.longest(kind) <= 1000 * bound)
-        product.show_times()
-        check.equal("steps after which something did not hold", node.pods.failures, [])
+        go_through(steps, Node(static_pods, kubelet, daemon, kata.SANDBOXES[cell.runtime]))
+
+
+def go_through(steps: Iterable[Step], node: Node) -> None:
+    """Does `steps` on a node that is set up, and shows and judges how soon threads left CPUs that kubelet gave away."""
+    watch, scheduler = Evictions(), Intruders()
+    count = 0
+    for count, do in enumerate(steps, start=1):
+        check.step(f"{do.__doc__} ({kernel.free_memory_mib()} MiB free)")
+        do(node)
+    check.step(f"{count} steps, {node.pods.looks} looks at every thread, {len(node.pods.failures)} steps after which something did not hold")
+    check.step("how soon threads left CPUs that kubelet gave away, by a watcher of its file and of the kernel's masks")
+    evictions.show(watch.stop())
+    check.step("who ran on CPUs of other pods, by the kernel's scheduler")
+    seen = scheduler.stop()
+    intruders.show(seen)
+    check.equal("trace events that the kernel lost", seen.lost, 0)
+    check.true("switches were seen", seen.switches > 0)
+    for kind, bound in _BOUNDS.items():
+        check.true(f"none of {kind} ran there for longer than {bound:.0f} s", seen.longest(kind) <= 1000 * bound)
+    product.show_times()
+    check.equal("steps after which something did not hold", node.pods.failures, [])
