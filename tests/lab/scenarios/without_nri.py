@@ -13,6 +13,7 @@ from lab.product import Daemon
 from lab.within import Times, outside, own_cpus
 
 REAL_SHIM = "/lab/kata/runtime-rs/bin/containerd-shim-kata-v2"
+NO_QUOTA = -1  # of containers that own CPUs, since kubelet 1.33
 SOMEBODY = "0a1b2c3d-0000-4000-8000-000000000001"
 
 
@@ -82,22 +83,22 @@ def through_the_proxy(cri: Cri, kubelet: CpuManager, daemon: Daemon) -> None:
     check.equal("what its VMM was born with", births.stop(), ["0-3,6-7"])
     check.equal("shims", shims(), ["containerd-shim-kata-affinity-v2", "containerd-shim-kata-v2"])
     kubelet.admit(pod.uid, "app", "2-3")
-    app = pod.run("app", "2-3", quota=200000)
+    app = pod.run("app", "2-3", quota=NO_QUOTA)
     times.expect("vCPUs with a CPU of their own", lambda: own_cpus(pod), ["2", "3"])
     check.eventually("its containers", lambda: containers_of(pod), [app])
     kubelet.admit(pod.uid, "app", "6-7")
-    pod.update(app, "6-7", quota=200000)
+    pod.update(app, "6-7", quota=NO_QUOTA)
     times.expect("vCPUs with a CPU of their own", lambda: own_cpus(pod), ["6", "7"])
 
     check.step("the daemon is away while the container moves; then containerd restarts")
     daemon.stop()
     kubelet.admit(pod.uid, "app", "2-3")
-    pod.update(app, "2-3", quota=200000)
+    pod.update(app, "2-3", quota=NO_QUOTA)
     daemon.start()
     check.eventually("vCPUs with a CPU of their own", lambda: own_cpus(pod), ["2", "3"])
     restart_containerd(cri)
     kubelet.admit(pod.uid, "app", "6-7")
-    pod.update(app, "6-7", quota=200000)
+    pod.update(app, "6-7", quota=NO_QUOTA)
     times.expect("vCPUs with a CPU of their own", lambda: own_cpus(pod), ["6", "7"])
     check.equal("shims", shims(), ["containerd-shim-kata-affinity-v2", "containerd-shim-kata-v2"])
     check.equal("violations that verify finds", product.violations(), [])

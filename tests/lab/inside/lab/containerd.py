@@ -26,13 +26,13 @@ _NETWORK = {
 }
 
 
-def start(vms: str, driver: str, proxy: bool = False) -> None:
+def start(vms: str, driver: str, proxy: bool = False, nri: bool = True) -> None:
     """`vms`: which of Kata's runtimes runs the VM pods, `go` or `rust`; `driver`: who makes cgroups, `systemd` or `cgroupfs`; `proxy`: VM
-    pods run behind the shim proxy, without NRI."""
+    pods run behind the shim proxy."""
     _install_network()
     program, kind = (_PROXY, "kata-affinity") if proxy else (str(kata.shim(vms)), "kata")
     _install_shim(program)
-    if proxy:
+    if not nri:
         _CONFIG.write_text(_CONFIG.read_text().replace("disable = false", "disable = true"))
     with open(_CONFIG, "a") as config:
         config.write(f"\n[{_RUNTIMES}.runc.options]\nSystemdCgroup = {str(driver == 'systemd').lower()}\n")
@@ -78,7 +78,7 @@ def _wait_for_it() -> None:
 
 
 def has_nri() -> bool:
-    """Debian 12's containerd 1.6 has none; behind the proxy there is to be none."""
+    """Debian 12's containerd 1.6 has none, and a scenario may want none."""
     if "disable = true" in _CONFIG.read_text():
         return False
     version = subprocess.run(["containerd", "--version"], capture_output=True, check=True, text=True).stdout

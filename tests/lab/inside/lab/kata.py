@@ -25,7 +25,7 @@ class Cell:
 
     `runtime`: `go` or `rust`; `hypervisor`: `qemu` or, of the Go runtime, `clh`; `driver`: who makes cgroups; `kata`: settings in Kata's
     [runtime]; `affinity`: in ours; `kubelet`: in kubelet's; `guest_agent`: ours is in the guest beside kata-agent; `proxy`: containers come
-    through the shim proxy, and there is no NRI; `steps`: which list of steps.
+    through the shim proxy, and without NRI unless `nri`; `steps`: which list of steps.
     """
 
     runtime: str = "go"
@@ -36,10 +36,16 @@ class Cell:
     kubelet: dict = field(default_factory=dict)
     guest_agent: bool = False
     proxy: bool = False
+    nri: bool | None = None
     steps: str = "main"
 
+    @property
+    def wants_nri(self) -> bool:
+        """Whether containerd is to have it, where it can."""
+        return not self.proxy if self.nri is None else self.nri
+
     def __str__(self) -> str:
-        switches = {**self.kata, **self.affinity, **self.kubelet, "guest agent": self.guest_agent, "proxy": self.proxy}
+        switches = {**self.kata, **self.affinity, **self.kubelet, "guest agent": self.guest_agent, "proxy": self.proxy, "NRI": self.wants_nri}
         return f"{self.runtime}, {self.hypervisor}, {self.driver}: " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in switches.items())
 
 

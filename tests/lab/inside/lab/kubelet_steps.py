@@ -234,7 +234,7 @@ def run(steps: Iterable[Step], cell: Cell | None = None) -> None:
     if kata.is_real():
         check.step(f"the real Kata: {cell}")
         kata.configure(cell)
-    containerd.start(cell.runtime, cell.driver, cell.proxy)
+    containerd.start(cell.runtime, cell.driver, cell.proxy, cell.wants_nri)
     socket = NRI_SOCKET if containerd.has_nri() else ""
     proxied = {"real_shim": str(kata.shim(cell.runtime))} if cell.proxy else {}
     settings = {"nri_socket": socket, "log_level": "debug", **proxied, **cell.affinity}
