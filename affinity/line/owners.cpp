@@ -83,7 +83,7 @@ Finding not_compared(const std::string& why) {
 CpuSet given_by_kubelet(const policy::ledger::Ledger& ledger, const PodRecord& pod,
                         const ContainerRecord& container) {
   const auto ownership = ledger.ownership_of(pod, container);
-  if (!ownership.exclusive) return {};
+  if (!ownership.exclusive || policy::is_mask(container.facts.id)) return {};
   if (ownership.basis == Basis::kKubelet) {
     return claimed(ledger, pod.pod_uid, container.facts.name);
   }

@@ -19,6 +19,7 @@ std::string unconfirmed_text(const std::string& why) {
   if (why == "vcpus-missing") return "some of its vCPUs are not plugged in";
   if (why == "refused") return "the guest agent or kernel refuses its CPUs";
   if (why == "kata-agent") return "kata-agent does not report where the guest runs it";
+  if (why == "mask-only") return "which containers it has is not known, only the sandbox's mask";
   if (why == "not-found") return "the guest agent does not find it";
   return "the guest agent has not reported since the last change";
 }
@@ -109,6 +110,8 @@ std::string remedy_text(const policy::plan::NotIsolated& obstacle, const std::st
     case Remedy::kGuestAgent:
       return "add kata-affinity-agent to the guest image (kata-affinityctl guest-image), or set "
              "guest = \"none\"";
+    case Remedy::kContainers:
+      return "enable NRI in the container runtime, or use the shim proxy";
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/facts/id_set.hpp"
@@ -15,6 +16,16 @@
 #include "policy/facts/role.hpp"
 
 namespace ka::policy {
+
+/// The one container of a sandbox whose mask alone is known. No guest has it.
+inline constexpr std::string_view kSandboxMask = "sandbox-mask";
+/// Beside it, where its pod owns only some of the mask: the others. That one has the pod's own.
+inline constexpr std::string_view kSandboxRest = "sandbox-rest";
+
+/// It stands for a mask, or for what is left of it.
+constexpr bool is_mask(std::string_view container) {
+  return container == kSandboxMask || container == kSandboxRest;
+}
 
 /// A container's spec, as UpdateContainer carries it.
 struct ContainerFacts {

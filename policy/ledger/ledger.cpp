@@ -313,7 +313,7 @@ bool Ledger::fold(const PodGone& event, Source) {
   return true;
 }
 
-bool Ledger::fold(const ContainerSeen& event, Source source) {
+bool Ledger::fold_container(const ContainerSeen& event, Source source) {
   PodRecord& pod = record(event.sandbox, source);
   const auto [entry, added] = pod.containers.try_emplace(event.id);
   ContainerRecord& known = entry->second;

@@ -200,6 +200,10 @@ class Ledger {
   void touch_all(Touched& touched) const;
   void add_owners_by_name(Touched& touched) const;
   void add_reported(const PodRecord& reported);
+  bool fold_container(const ContainerSeen& event, Source source);
+  void divide_masks(Touched& touched, Change& change);
+  CpuSet owned_of_mask(const PodRecord& pod, const CpuSet& mask) const;
+  CpuSet claimed_by(const PodRecord& pod) const;
   void finish(Touched touched, Change& change);
   std::set<std::string> pods_of(const Touched& touched) const;
   Decided update_ownership(PodRecord& pod) const;

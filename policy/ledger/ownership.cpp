@@ -21,13 +21,9 @@ bool is_outdated(const ContainerFacts& container, const CpuSet& claimed) {
   return container.exited && !container.cpus.subset_of(claimed);
 }
 
-/// Of a sandbox whose mask is all that is known: whether its pod's claims make it up.
-bool owns_mask(const std::vector<Claim>& claims, const PodRecord& pod, const CpuSet& mask) {
-  CpuSet claimed;
-  for (const Claim& claim : claims) {
-    if (claim.pod_uid == pod.pod_uid) claimed |= claim.cpus;
-  }
-  return !pod.pod_uid.empty() && !mask.empty() && claimed == mask;
+/// Of a sandbox whose mask alone is known: its pod owns all of a part of it.
+bool owns_part(const CpuSet& owned, const CpuSet& part) {
+  return !part.empty() && part.subset_of(owned);
 }
 
 }  // namespace
@@ -123,7 +119,7 @@ std::optional<Ownership> Ledger::ownership_by_kubelet(const PodRecord& pod,
                                                       const ContainerRecord& container) const {
   if (!kubelet_.claims) return std::nullopt;
   const bool owns = container.source == Source::kCgroup
-                        ? owns_mask(*kubelet_.claims, pod, container.facts.cpus)
+                        ? owns_part(claimed_by(pod), container.facts.cpus)
                         : is_claimed(pod, container.facts);
   if (!owns && kubelet_.outdated) return std::nullopt;
   return Ownership{owns, assigner_ == Source::kManaged ? Basis::kManaged : Basis::kKubelet};
@@ -148,8 +144,8 @@ std::optional<Ownership> Ledger::ownership_by_resources(const PodRecord& pod,
   const ContainerFacts& facts = container.facts;
   if (container.source == Source::kCgroup) {
     if (assignments_.of(pod.pod_name).empty()) return std::nullopt;
-    const bool owns = !facts.cpus.empty() && assignments_.cpus_of(pod.pod_name) == facts.cpus;
-    return Ownership{owns, Basis::kPodResources};
+    const CpuSet assigned = assignments_.cpus_of(pod.pod_name);
+    return Ownership{owns_part(assigned, facts.cpus), Basis::kPodResources};
   }
   const Assignment* assigned = assignments_.find(pod.pod_name, facts.name);
   if (assigned == nullptr || facts.name.empty()) return std::nullopt;

@@ -130,6 +130,7 @@ void Ledger::add_owners_by_name(Touched& touched) const {
 /// Decides again about the containers that an event may have changed, and updates the owners.
 void Ledger::finish(Touched touched, Change& change) {
   add_owners_by_name(touched);
+  divide_masks(touched, change);
   for (const std::string& id : pods_of(touched)) {
     PodRecord& pod = pods_.at(id);
     const Decided decided = update_ownership(pod);

@@ -93,7 +93,7 @@ GuestSpec guest_spec(const SandboxPlan& plan, const std::vector<VcpuFacts>& vcpu
   }
   std::ranges::sort(spec.vcpus, {}, &GuestVcpu::hardware_id);
   for (const ContainerPlan& container : plan.containers) {
-    if (container.id == kSandboxMask) continue;
+    if (is_mask(container.id)) continue;
     const bool waits = may_grow && lacks_vcpus(plan, container.id);
     spec.containers.push_back(
         {.id = container.id,

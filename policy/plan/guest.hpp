@@ -17,9 +17,6 @@
 
 namespace ka::policy::plan {
 
-/// The one container of a sandbox whose mask alone is known. No guest has it.
-inline constexpr std::string_view kSandboxMask = "sandbox-mask";
-
 /// The request to a guest, by the plan of its sandbox. vCPUs without a known APIC id are left out:
 /// they cannot be named. `may_grow`: the VM may get more vCPUs, so a container with fewer than
 /// planned waits for them, on the common ones.

@@ -239,6 +239,9 @@ Remedy IsolationChecker::housekeeping_remedy() const {
 void IsolationChecker::check_guest(const ContainerFacts& owner, const GuestSide& guest,
                                    Obstacles& found) const {
   if (settings_.guest.agent == GuestAgent::kNone) return;
+  if (is_mask(owner.id)) {
+    return found.add(Obstacle::kGuestUnconfirmed, Remedy::kContainers, "mask-only", {});
+  }
   if (const auto doubt = left_wide(guest, owner.id)) {
     return found.add(Obstacle::kGuestUnconfirmed, Remedy::kGuestAgent,
                      std::string(guest_doubt_name(*doubt)), {});

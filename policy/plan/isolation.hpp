@@ -63,6 +63,7 @@ enum class Remedy {
   kNewerKernel,   ///< a kernel that does not bind the thread, or a VMM without it
   kUnpin,         ///< remove the pin
   kGuestAgent,    ///< our agent in the guest image
+  kContainers,    ///< a source that reports containers: NRI, or the shim proxy
 };
 
 struct NotIsolated {

@@ -10,7 +10,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "policy/facts/id_set.hpp"
-#include "policy/plan/guest.hpp"
+#include "policy/facts/sandbox.hpp"
 #include "vmm/threads.hpp"
 
 namespace ka::kata {
@@ -21,14 +21,14 @@ namespace {
 
 using Events = std::vector<ledger::Event>;
 
-const std::string kMask(policy::plan::kSandboxMask);
+const std::string kMask(policy::kSandboxMask), kRest(policy::kSandboxRest);
 
 bool has_mask(const ledger::PodRecord& pod) { return pod.containers.contains(kMask); }
 
 /// Whether another source reports the containers themselves (the shim proxy, the API).
 bool has_others(const ledger::PodRecord& pod) {
   return std::ranges::any_of(pod.containers,
-                             [](const auto& container) { return container.first != kMask; });
+                             [](const auto& entry) { return !policy::is_mask(entry.first); });
 }
 
 /// Whether all that is known of the containers came from a container runtime.
@@ -238,7 +238,9 @@ void KataSource::drop_masks() {
     const ledger::PodRecord* pod = node_.ledger().find(id);
     if (pod == nullptr || !has_mask(*pod)) continue;
     if (has_others(*pod)) {
-      news.push_back({ledger::Source::kCgroup, ledger::ContainerGone{id, kMask}});
+      for (const std::string& part : {kMask, kRest}) {
+        news.push_back({ledger::Source::kCgroup, ledger::ContainerGone{id, part}});
+      }
     } else {
       masks_.insert(id);
     }

@@ -58,7 +58,7 @@ struct Slow {
     }
     const CpuSet& cpus = container.facts.cpus;
     if (container.source == Source::kCgroup) {
-      return is_listed ? std::optional(!cpus.empty() && all == cpus) : std::nullopt;
+      return is_listed ? std::optional(!cpus.empty() && cpus.subset_of(all)) : std::nullopt;
     }
     if (own == nullptr) return std::nullopt;
     return !own->cpus.empty() && !(container.facts.exited && !cpus.subset_of(own->cpus));
@@ -82,12 +82,39 @@ struct Slow {
     });
   }
 
-  bool is_whole(const PodRecord& pod, const CpuSet& cpus) const {
+  bool owns_all(const PodRecord& pod, const CpuSet& cpus) const {
     CpuSet claims;
     for (const Claim& claim : *kubelet.claims) {
       if (claim.pod_uid == pod.pod_uid) claims |= claim.cpus;
     }
-    return !pod.pod_uid.empty() && !cpus.empty() && claims == cpus;
+    return !pod.pod_uid.empty() && !cpus.empty() && cpus.subset_of(claims);
+  }
+
+  CpuSet owned_of(const PodRecord& pod, const CpuSet& mask) const {
+    CpuSet owned;
+    for (const Claim& claim : kubelet.claims.value_or(std::vector<Claim>{})) {
+      if (!pod.pod_uid.empty() && claim.pod_uid == pod.pod_uid) owned |= claim.cpus;
+    }
+    const bool is_current = kubelet.claims && !kubelet.outdated;
+    if (is_current || owned.intersects(mask) || !speaks()) return owned;
+    if (pod.pod_name.empty() || bearers(pod.pod_name) != 1) return {};
+    for (const Assignment& one : assignments()) {
+      if (one.pod == pod.pod_name) owned |= one.cpus;
+    }
+    return owned;
+  }
+
+  /// Of a mask in two parts one is its pod's own, and nothing of the other; one that is whole is
+  /// all its own or has nothing of it.
+  bool divides_mask(const PodRecord& pod) const {
+    const auto mask = pod.containers.find(std::string(policy::kSandboxMask));
+    const auto rest = pod.containers.find(std::string(policy::kSandboxRest));
+    if (mask == pod.containers.end()) return rest == pod.containers.end();
+    const CpuSet& cpus = mask->second.facts.cpus;
+    const CpuSet shared = rest == pod.containers.end() ? CpuSet{} : rest->second.facts.cpus;
+    const CpuSet owned = owned_of(pod, cpus | shared);
+    if (rest == pod.containers.end()) return cpus.subset_of(owned) || !cpus.intersects(owned);
+    return !cpus.empty() && cpus.subset_of(owned) && !shared.empty() && !shared.intersects(owned);
   }
 
   const std::vector<PreparedClaim>& prepared() const { return ledger.prepared().claims(); }
@@ -146,7 +173,7 @@ struct Slow {
     if (container.stated_exclusive) return *container.stated_exclusive;
     const bool by_hand = is_by_hand(pod, container);
     if (kubelet.claims && !by_hand) {
-      const bool owns = container.source == Source::kCgroup ? is_whole(pod, container.facts.cpus)
+      const bool owns = container.source == Source::kCgroup ? owns_all(pod, container.facts.cpus)
                                                             : claimed(pod, container.facts);
       if (owns) return true;
       if (container.claims.empty() && !kubelet.outdated) return false;

@@ -99,8 +99,14 @@ Event any_assignments() {
   return {Source::kPodResources, seen};
 }
 
+Event any_mask() {
+  return {Source::kCgroup, ContainerSeen{.sandbox = one_of(kIds),
+                                         .id = std::string(kSandboxMask),
+                                         .spec = {.cpus = one_of(kSets)}}};
+}
+
 Event any_event() {
-  switch (any(11)) {
+  switch (any(12)) {
     case 0:
       return {Source::kNri, PodGone{one_of(kIds)}};
     case 1:
@@ -118,6 +124,8 @@ Event any_event() {
     case 6:
     case 7:
       return {Source::kDra, PreparedSeen{any_claims(3)}};
+    case 8:
+      return any_mask();
     default:
       return any_container();
   }
@@ -142,6 +150,7 @@ TEST_CASE("the ledger's incremental changes equal those of a full comparison") {
           RC_ASSERT(container.facts.exclusive == verdict.owns);
           RC_ASSERT(container.in_doubt == verdict.in_doubt);
         }
+        RC_ASSERT(slow.divides_mask(pod));
         RC_ASSERT(ledger.doubted_to_others(id, kOnline) == slow.doubted_to_others(pod, kOnline));
         RC_ASSERT(ledger.exclusive_to_others(id) == slow.foreign_to(pod));
       }

@@ -209,6 +209,27 @@ TEST_CASE("runtime-rs's mask is followed, and owned if it equals the pod's claim
   CHECK((containers.size() == 1 && containers.contains("c1")));
 }
 
+TEST_CASE(
+    "of runtime-rs's mask the pod's own CPUs get vCPUs of their own, whatever else is in it") {
+  Scene scene;
+  scene.start_shim();
+  std::filesystem::create_directories(scene.dir.path() / "kata/s1");
+  scene.run_ready();
+  scene.start_vmm();
+  scene.write_mask(CpuSet{0, 1, 2, 3});
+  scene.run_ready();
+  scene.admit(kUid, CpuSet{2});
+  const auto view = scene.line().node().view("s1");
+  REQUIRE(view->plan.containers.size() == 2);
+  CHECK(view->plan.containers.front().dedicated);
+  CHECK(scene.cpus(kVmm + 10) == "0-1,3");
+  CHECK(scene.cpus(kVmm + 11) == "2");
+  REQUIRE(scene.container("s1", "c1", CpuSet{2, 3}, false));
+  scene.source.notify(Notice::kCgroupWritten);
+  const auto containers = scene.line().node().view("s1")->pod.containers;
+  CHECK((containers.size() == 1 && containers.contains("c1")));
+}
+
 TEST_CASE("a mask is no report of whose the VM is") {
   Scene scene;
   scene.start_vmm();

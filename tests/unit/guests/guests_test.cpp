@@ -300,8 +300,8 @@ TEST_CASE("verify says why interrupts of a quiet sandbox's guest may come to its
 TEST_CASE("if only a mask is known, the guest's containers may use all of it") {
   Scene scene;
   scene.guest.cgroup("pods/" + kApp);
-  REQUIRE(scene.host.container("s1", std::string(policy::plan::kSandboxMask), policy::CpuSet{4, 5},
-                               true));
+  REQUIRE(
+      scene.host.container("s1", std::string(policy::kSandboxMask), policy::CpuSet{4, 5}, true));
   scene.run_for(200ms);
   REQUIRE(scene.view().connected);
   CHECK(scene.view().current);

@@ -173,6 +173,11 @@ TEST_CASE("the guest's side counts as far as it is confirmed") {
           guest.connected = false;
           c.settings.guest.agent = GuestAgent::kNone;
         }) == "a:");
+  // Which containers it has is not known: no agent could be told.
+  const Case mask{
+      .facts = sandbox(3, {owner("sandbox-mask", "2-3"), shared("sandbox-rest", "0-1")}),
+      .settings = keeping_house(Kind::kSharedPool)};
+  CHECK(isolation_line(mask) == "sandbox-mask: guest-unconfirmed  [mask-only]");
   Case none = kGood;
   none.settings.guest.agent = GuestAgent::kNone;
   CHECK(isolation(none, {}).front().guest_by_configuration);

@@ -265,22 +265,6 @@ TEST_CASE("CPUs owned by a pod as a whole are shared by its containers only") {
   CHECK(ledger.exclusive_to_others("a").empty());
 }
 
-TEST_CASE("a sandbox with only a mask owns it if it equals its pod's claims") {
-  Ledger ledger;
-  ContainerFacts mask;
-  mask.id = "sandbox-mask";
-  mask.cpus = {4, 5, 6};
-  ledger.apply({Source::kCgroup, PodSeen{.id = "a", .pod_uid = "uid-a"}});
-  ledger.apply({Source::kCgroup, whole_report("a", mask)});
-  const auto owns = [&] { return ledger.find("a")->containers.at("sandbox-mask").facts.exclusive; };
-  ledger.apply(kubelet({{"uid-a", "app", {4, 5}}, {"uid-a", "db", {6}}}));
-  CHECK(owns());
-  ledger.apply(kubelet({{"uid-a", "app", {4, 5}}}));
-  CHECK_FALSE(owns());
-  ledger.apply(kubelet({{"uid-b", "app", {4, 5, 6}}}));
-  CHECK_FALSE(owns());
-}
-
 TEST_CASE("kubelet's first format names containers by id") {
   Ledger ledger;
   ledger.apply(pod("a"));
