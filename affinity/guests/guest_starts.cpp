@@ -20,7 +20,7 @@ bool Guests::must_wait(const Guest& guest, const std::string& container) const {
   const GuestPeer* peer = guest.peer();
   if (peer == nullptr || !guest.record.view.connected || !peer->will_answer()) return false;
   if (guest.missed_a_start || peer->is_placed(container)) return false;
-  const auto kind = kinds_.find(guest.kernel);
+  const auto kind = kinds_.find(guest.kind());
   return guest.kernel.empty() || kind == kinds_.end() || !kind->second.missed_a_start ||
          kind->second.places;
 }
@@ -30,7 +30,7 @@ void Guests::start_is_late(const std::string& sandbox) {
   if (found != guests_.end()) {
     Guest& guest = found->second;
     guest.missed_a_start = true;
-    kinds_[guest.kernel].missed_a_start = true;
+    kinds_[guest.kind()].missed_a_start = true;
   }
   log_.warning("container started before its guest placed it", {{"sandbox", sandbox}});
   release_starts(sandbox);

@@ -38,6 +38,8 @@ bool has_placed(const board::GuestView& view) {
 
 }  // namespace
 
+std::string Guests::Guest::kind() const { return kernel + '\n' + image; }
+
 GuestPeer* Guests::Guest::peer() const {
   if (state == State::kOurs) return ours.get();
   return kata.get();
@@ -110,6 +112,8 @@ void Guests::find_agent(const std::string& sandbox, Guest& guest, const line::Sa
   const auto command_line = command_line_of(view.pod);
   record.boot = guest::boot_facts(command_line);
   guest.kernel = guest::kernel_of(command_line);
+  guest.image = guest::image_of(command_line);
+  guest.loss.reset();
   guest.reported = {};
   const bool is_named = guest.through == GuestAgent::kNone || !guest.named_address.empty();
   if (const auto address = known_address(guest, command_line, view.pod)) {
@@ -204,6 +208,7 @@ void Guests::use_ours(const std::string& sandbox, Guest& guest, const guest::Add
 void Guests::use_kata(const std::string& sandbox, Guest& guest, const guest::Address& address) {
   const auto view = line_.node().view(sandbox);
   KataPeer::Events events{peer_events(sandbox), {}, {}};
+  events.connected = [this, sandbox] { kata_answers(guests_.at(sandbox)); };
   events.lost = [this, sandbox](const std::string& reason) { kata_lost(sandbox, reason); };
   events.uncertain = [this, sandbox] { warn_of_numbers(sandbox); };
   events.counted = [this, sandbox] { record_count(sandbox); };
@@ -243,45 +248,12 @@ void Guests::ours_answers(const std::string& sandbox) {
     guest.record.view.writes = {};
   }
   guest.missed_a_start = false;
+  guest.loss.reset();
+  kinds_[guest.kind()].is_silent = false;
   if (std::exchange(guest.state, State::kOurs) == State::kOurs) return;
   guest.kata.reset();
   guest.ours->adopt();
   queue(sandbox);
-}
-
-/// Whether it was there before.
-bool Guests::record_lost(const std::string& sandbox, Guest& guest, const std::string& reason) {
-  board::GuestView& view = guest.record.view;
-  const bool was_there = std::exchange(view.connected, false);
-  view.text = reason;
-  view.report.reset();
-  view.current = false;
-  show(sandbox, guest);
-  return was_there;
-}
-
-void Guests::ours_lost(const std::string& sandbox, const std::string& reason) {
-  Guest& guest = guests_.at(sandbox);
-  if (guest.state != State::kOurs) return;  // kata-agent serves, this one is only tried
-  const bool was_there = record_lost(sandbox, guest, reason);
-  if (was_there) {
-    log_.warning("lost connection to guest agent", {{"sandbox", sandbox}, {"reason", reason}});
-  } else if (guest.through == GuestAgent::kOurs) {
-    log_.warning("no response from guest agent", {{"sandbox", sandbox}, {"reason", reason}});
-  }
-  if (!was_there && guest.through == GuestAgent::kAuto) fall_back(sandbox, guest);
-  release_starts(sandbox);
-}
-
-/// Where kata-agent was only a fallback for our agent, its absence is no warning.
-void Guests::kata_lost(const std::string& sandbox, const std::string& reason) {
-  Guest& guest = guests_.at(sandbox);
-  const bool was_there = record_lost(sandbox, guest, reason);
-  if (was_there || guest.through == GuestAgent::kKataAgent) {
-    log_.warning("kata-agent does not place containers",
-                 {{"sandbox", sandbox}, {"reason", reason}});
-  }
-  release_starts(sandbox);
 }
 
 void Guests::fall_back(const std::string& sandbox, Guest& guest) {
@@ -290,16 +262,6 @@ void Guests::fall_back(const std::string& sandbox, Guest& guest) {
   guest.state = State::kFallback;
   use_kata(sandbox, guest, *address);
   queue(sandbox);
-}
-
-/// Guests of the same kernel are all like this.
-void Guests::warn_of_numbers(const std::string& sandbox) {
-  const std::string& kernel = guests_.at(sandbox).kernel;
-  if (std::exchange(kinds_[kernel].numbers_uncertain, true)) return;
-  log_.warning(
-      "containers are not placed inside guests with this kernel: vCPUs were hotplugged, and "
-      "neither the kernel's version nor the order of hotplug determines their numbers",
-      {{"sandbox", sandbox}, {"kernel", kernel}});
 }
 
 void Guests::record_count(const std::string& sandbox) {
@@ -323,7 +285,7 @@ void Guests::changed(const std::string& sandbox) {
 void Guests::show(const std::string& sandbox, Guest& guest) {
   board::GuestView& view = guest.record.view;
   const GuestPeer* peer = guest.peer();
-  if (has_placed(view)) kinds_[guest.kernel].places = true;
+  if (has_placed(view)) kinds_[guest.kind()].places = true;
   view.doubts.clear();
   if (policy::plan::keeps_vcpus_apart(view.spec)) {
     for (const policy::GuestContainer& container : view.spec.containers) {

@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -48,8 +50,8 @@ class Guests {
          const vmm::Roots& roots, const log::Log& log, const base::Clock& clock);
 
   /// Calls `go_on` when the guest has the container on its vCPUs, or after HeldStarts::kBudget:
-  /// then this guest is not waited for again, nor are others of the same kernel until one of them
-  /// has placed a container. At once where there is no agent.
+  /// then this guest is not waited for again, nor are others of the same kernel and image until one
+  /// of them has placed a container. At once where there is no agent.
   void await(const std::string& sandbox, const std::string& container, std::function<void()> go_on);
 
   /// Measures latencies inside a guest that has our agent, and calls `done` with the result or the
@@ -78,27 +80,43 @@ class Guests {
     kFallback,   ///< kata-agent, until ours answers
   };
 
+  struct Warning {
+    std::string text, reason;
+    bool is_of_kind = false;  ///< true of all guests of its kind
+    bool by_kata = false;     ///< it is about kata-agent
+  };
+  /// The loss of an agent, which is logged when the timer runs out.
+  struct Loss {
+    Loss(boost::asio::io_context& io, const base::Clock& clock, Warning warning)
+        : timer(io, clock), what(std::move(warning)) {}
+    rpc::Timer timer;
+    Warning what;
+  };
+
   struct Guest {
     GuestRecord record;
     State state = State::kNone;
     std::optional<policy::plan::GuestAgent> through;  ///< absent until searched
     std::string named_address;             ///< what the sources reported when it was searched
     std::optional<policy::ProcessId> vmm;  ///< whose guest was searched
-    std::string kernel;                    ///< its image, by which guests that are alike are known
+    std::string kernel, image;             ///< files, by which guests that are alike are known
     vmm::GuestBoot reported;               ///< what `record.boot` has from the VMM's monitor
     bool missed_a_start = false;
+    std::unique_ptr<Loss> loss;  ///< until its agent answers again
     std::unique_ptr<guest::AgentUrl> search;
     std::unique_ptr<OurPeer> ours;
     std::unique_ptr<KataPeer> kata;
 
     /// The agent in charge; null: none.
     GuestPeer* peer() const;
+    std::string kind() const;
   };
-  /// What is remembered of all guests with one kernel.
+  /// What is remembered of all guests with one kernel and image.
   struct Kind {
-    bool numbers_uncertain = false;  ///< that was logged
-    bool missed_a_start = false;     ///< so was that
-    bool places = false;             ///< one of them has placed a container
+    bool missed_a_start = false;  ///< that was logged
+    bool is_silent = false;       ///< so was that: no agent ever answered
+    bool is_forbidden = false;    ///< and that
+    bool places = false;          ///< one of them has placed a container
   };
   /// A guest that is being released, with the time that it has for it.
   struct Leaving {
@@ -131,6 +149,10 @@ class Guests {
   void kata_lost(const std::string& sandbox, const std::string& reason);
   bool record_lost(const std::string& sandbox, Guest& guest, const std::string& reason);
   void fall_back(const std::string& sandbox, Guest& guest);
+  void kata_answers(Guest& guest);
+  void warn_later(const std::string& sandbox, Guest& guest, const Warning& what);
+  void warn_of_loss(const std::string& sandbox, const Guest& guest);
+  void warn_of_policy(const std::string& sandbox, const Guest& guest, const std::string& reason);
   void warn_of_numbers(const std::string& sandbox);
   void record_count(const std::string& sandbox);
 
@@ -154,7 +176,8 @@ class Guests {
   /// Sandboxes to process in the loop's next turn, with the time of the request.
   std::map<std::string, Time> queued_;
   std::map<std::string, Guest> guests_;
-  std::map<std::string, Kind> kinds_;  ///< by the kernel's image
+  std::map<std::string, Kind> kinds_;        ///< by Guest::kind()
+  std::set<std::string> uncertain_kernels_;  ///< whose vCPUs' numbers are not certain: logged
   HeldStarts starts_;
   std::list<Leaving> leaving_;
   std::map<std::string, std::unique_ptr<guest::Measurement>> measurements_;  ///< by sandbox

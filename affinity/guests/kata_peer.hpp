@@ -34,6 +34,8 @@ class KataPeer final : public GuestPeer {
   std::optional<policy::GuestDoubt> doubt_about(
       const policy::GuestContainer& container) const override;
   bool is_placed(const std::string& container) const override;
+  /// The guest's policy forbids the call, and so it is not asked again.
+  bool is_forbidden() const { return link_.is_forbidden(); }
 
   /// Precondition: the record's plug history is that of now. All vCPUs that were plugged have their
   /// numbers when kata-agent counts them all online, if none was plugged meanwhile.

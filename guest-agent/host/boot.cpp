@@ -59,6 +59,32 @@ policy::plan::Numbering numbering_of_kernel(const std::string& kernel) {
   return release.empty() ? by_name : policy::plan::numbering_of(release);
 }
 
+/// Kata keeps what belongs to one VM below /run.
+bool is_shared(std::string_view file) { return !file.empty() && !file.starts_with("/run/"); }
+
+/// The file of a drive, or of memory that is a file, which the guest cannot write.
+std::string_view read_only_file(std::string_view list) {
+  std::string_view file;
+  bool is_read_only = false;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(part.size() + 1, list.size()));
+    const auto equals = std::min(part.find('='), part.size());
+    const std::string_view key = part.substr(0, equals);
+    if (key == "file" || key == "path" || key == "mem-path") file = part.substr(equals);
+    is_read_only |= part == "readonly=on" || part == "discard_writes=on";
+  }
+  return is_read_only && !file.empty() ? file.substr(1) : std::string_view();
+}
+
+/// Empty: the option names no image.
+std::string_view image_of(std::string_view option, std::string_view value) {
+  if (option == "-initrd" || option == "--initramfs") return value;
+  const bool may_be =
+      option == "-object" || option == "-drive" || option == "--disk" || option == "--pmem";
+  return may_be ? read_only_file(value) : std::string_view();
+}
+
 }  // namespace
 
 policy::plan::BootFacts boot_facts(const std::vector<std::string>& command_line) {
@@ -73,6 +99,15 @@ policy::plan::BootFacts boot_facts(const std::vector<std::string>& command_line)
   }
   boot.numbering = numbering_of_kernel(kernel_of(command_line));
   return boot;
+}
+
+std::string image_of(const std::vector<std::string>& command_line) {
+  std::string images;
+  for (std::size_t i = 0; i + 1 < command_line.size(); ++i) {
+    const std::string_view image = image_of(command_line[i], command_line[i + 1]);
+    if (is_shared(image)) images.append(images.empty() ? "" : ",").append(image);
+  }
+  return images;
 }
 
 std::string kernel_of(const std::vector<std::string>& command_line) {

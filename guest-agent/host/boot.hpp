@@ -17,4 +17,8 @@ policy::plan::BootFacts boot_facts(const std::vector<std::string>& command_line)
 /// The kernel's image that the command line names; empty where it names none.
 std::string kernel_of(const std::vector<std::string>& command_line);
 
+/// The initrd and the read-only images that the command line names, with ',' between; but for those
+/// below /run, which are one VM's own.
+std::string image_of(const std::vector<std::string>& command_line);
+
 }  // namespace ka::guest

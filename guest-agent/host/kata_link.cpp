@@ -174,9 +174,9 @@ void KataLink::lose(const std::string& reason) {
 
 /// A policy does not change while its guest lives: there is no use in trying again.
 void KataLink::end() {
-  const bool forbidden = session_->is_forbidden();
+  forbidden_ = session_->is_forbidden();
   const std::string reason(session_->failure());
-  forbidden ? connection_.give_up(reason) : connection_.end(reason);
+  forbidden_ ? connection_.give_up(reason) : connection_.end(reason);
 }
 
 }  // namespace ka::guest

@@ -56,6 +56,8 @@ class KataLink {
 
   /// Asks how many CPUs the guest has online, with pauses that grow, until it has this many.
   void count_online(int wanted);
+  /// Its policy forbids the call: there will be no connection any more.
+  bool is_forbidden() const { return forbidden_; }
   /// The most that it ever counted; 0: it did not.
   int most_online() const { return session_ ? session_->most_online() : 0; }
 
@@ -90,6 +92,7 @@ class KataLink {
   bool reported_connected_ = false;
   int wanted_online_ = 0;  ///< 0: it is not asked
   bool refuses_to_count_ = false;
+  bool forbidden_ = false;
   Sets wanted_;
   std::map<std::string, Placed> done_;
   std::optional<KataSession> session_;

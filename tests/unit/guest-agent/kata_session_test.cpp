@@ -265,6 +265,21 @@ TEST_CASE("a VMM's command line tells how its guest was started") {
   CHECK(numbering("/x/vmlinux-six") == Numbering::kUnknown);
 }
 
+TEST_CASE("a VMM's command line names the guest's image, but for files of one VM") {
+  using guest::image_of;
+  CHECK(image_of({"qemu", "-kernel", "/x/vmlinuz", "-initrd", "/x/kata.initrd"}) ==
+        "/x/kata.initrd");
+  CHECK(image_of({"qemu", "-object",
+                  "memory-backend-file,id=mem0,mem-path=/x/kata.img,size=1,readonly=on", "-object",
+                  "memory-backend-file,id=dimm1,size=2048M,mem-path=/dev/shm,share=on", "-drive",
+                  "id=image-1,file=/x/extension.img,format=raw,if=none,readonly=on", "-drive",
+                  "file=/run/kata-containers/shared/s1/initdata.img,readonly=on"}) ==
+        "/x/kata.img,/x/extension.img");
+  CHECK(image_of({"cloud-hypervisor", "--pmem", "file=/x/kata.img,discard_writes=on"}) ==
+        "/x/kata.img");
+  CHECK(image_of({"qemu", "-drive", "readonly=on", "-initrd"}).empty());
+}
+
 TEST_CASE("a kernel image contains its release if its name does not") {
   const tests::TempDir files;
   const auto written = [&files](const std::string& name, const std::string& bytes) {

@@ -37,6 +37,12 @@ class KataServer {
     for (Client& client : clients_) answer(client);
   }
 
+  /// It is gone, with its socket.
+  void stop() {
+    acceptor_.close();
+    for (Client& client : clients_) client.socket.close();
+  }
+
   tests::KataPeer peer;
   int connections = 0;
 
@@ -96,10 +102,12 @@ struct Scene {
     begin();
   }
 
-  void boot_pod(const std::string& id, int pid, int vcpus, const std::string& kernel) {
+  void boot_pod(const std::string& id, int pid, int vcpus, const std::string& kernel,
+                const std::string& initrd = "/x/kata.initrd") {
     host.boot_vm(pid, vcpus);
-    host.node.arguments(pid, {"/usr/bin/qemu-system-x86_64", "-smp",
-                              std::to_string(vcpus) + ",maxcpus=8", "-kernel", image(kernel)});
+    host.node.arguments(
+        pid, {"/usr/bin/qemu-system-x86_64", "-smp", std::to_string(vcpus) + ",maxcpus=8",
+              "-kernel", image(kernel), "-initrd", initrd});
     policy::ledger::PodSeen pod;
     pod.id = id;
     pod.vmm = tests::process_id(pid);
@@ -444,4 +452,49 @@ TEST_CASE("uncertain numbers of a kernel are logged once for all its guests") {
         policy::GuestDoubt::kNumbersUncertain);
   CHECK(scene.warnings() == 1);
   CHECK(scene.starts_at_once(kWeb, "s2"));
+}
+
+TEST_CASE("a policy of an image is logged once for all its guests, and each one is asked") {
+  Scene scene;
+  scene.boot_pod("s2", 200, 3, "");
+  scene.boot_pod("s3", 300, 3, "", "/x/other.initrd");
+  const std::string other(64, 'c');
+  for (const std::string& id : {kApp, kWeb, other}) {
+    scene.server.peer.refusals[id] = ttrpc::Code::kPermissionDenied;
+  }
+  scene.advance();
+  REQUIRE(scene.host.container("s1", kApp, policy::CpuSet{5}, true));
+  REQUIRE(scene.host.container("s2", kWeb, policy::CpuSet{6}, true));
+  scene.run_for(12s);
+  for (const char* id : {"s1", "s2"}) {
+    const board::GuestView& view = *scene.host.line().node().view(id)->guest;
+    CHECK(view.text.find("policy forbids") != std::string::npos);
+  }
+  CHECK(scene.warnings() == 1);
+  REQUIRE(scene.host.container("s3", other, policy::CpuSet{7}, true));
+  scene.run_for(12s);
+  CHECK(scene.warnings() == 2);
+}
+
+TEST_CASE("the loss of kata-agent is logged, but not if its VM ends") {
+  Scene scene;
+  scene.run_containers();
+  REQUIRE(scene.view().connected);
+  SECTION("it is gone") {
+    scene.server.stop();
+    scene.run_for(9s);
+    CHECK_FALSE(scene.view().connected);
+    CHECK(scene.warnings() == 0);
+    scene.run_for(2s);
+    CHECK(scene.warnings() == 1);
+    scene.run_for(12s);
+    CHECK(scene.warnings() == 1);
+  }
+  SECTION("its VM ends") {
+    scene.server.stop();
+    scene.run_for(1s);
+    REQUIRE(scene.host.remove("s1"));
+    scene.run_for(12s);
+    CHECK(scene.warnings() == 0);
+  }
 }
