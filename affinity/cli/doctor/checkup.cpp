@@ -202,7 +202,10 @@ std::vector<Symptom> examine(const fs::path& root) {
   const auto config = config::load_config(std::nullopt, root);
   if (config) examine_helper(root, *config, symptoms);
   if (config) examine_grade(root, *config, symptoms);
-  if (!find_kata(root).empty()) symptoms.push_back(examine_profile(root));
+  if (!find_kata(root).empty()) {
+    symptoms.push_back(examine_profile(root));
+    std::ranges::move(examine_killed_pods(root), std::back_inserter(symptoms));
+  }
   symptoms.push_back(examine_debugfs(root));
   symptoms.push_back(examine_kubelet(root));
   std::ranges::move(examine_machine(root, config && wants_quiet(*config)),

@@ -59,6 +59,10 @@ std::vector<Symptom> examine_rights(const std::filesystem::path& root);
 /// Whether there is a file or a directory; what cannot be looked at is not there.
 bool is_there(const std::filesystem::path& path);
 
+/// The directories in /proc of the processes with this comm.
+std::vector<std::filesystem::path> processes_of(const std::filesystem::path& root,
+                                                std::string_view program);
+
 /// Whether a process has this comm.
 bool runs(const std::filesystem::path& root, std::string_view program);
 
@@ -69,6 +73,15 @@ std::vector<Symptom> examine(const std::filesystem::path& root);
 /// `list` is the response to GET /v1/sandboxes; quotas are read below `root`.
 std::vector<Symptom> examine_sandboxes(const boost::json::value& list,
                                        const std::filesystem::path& root);
+
+/// Whether the pod of a VMM has too little memory for it: its limit is below the guest's memory, or
+/// the kernel has killed processes of it. `head` names the sandbox.
+void examine_memory_limit(const std::filesystem::path& root, int vmm, const std::string& head,
+                          std::vector<Symptom>& symptoms);
+
+/// Pods without a process of which the kernel has killed some for want of memory: VMs that are
+/// killed at once are seen nowhere else.
+std::vector<Symptom> examine_killed_pods(const std::filesystem::path& root);
 
 /// That of the daemon's response to GET /v1/sandboxes; where it cannot be asked, a note that says
 /// so, with the command that starts it for one who may.

@@ -130,7 +130,8 @@ void examine_nri_plugins(const fs::path& root, Symptoms& symptoms) {
                       "remove from /opt/nri/plugins what changes cpusets"});
 }
 
-/// The directories in /proc of those with this comm.
+}  // namespace
+
 std::vector<fs::path> processes_of(const fs::path& root, std::string_view program) {
   std::vector<fs::path> processes;
   for (const int pid : base::list_numbers(root / "proc").value_or(std::vector<int>{})) {
@@ -139,8 +140,6 @@ std::vector<fs::path> processes_of(const fs::path& root, std::string_view progra
   }
   return processes;
 }
-
-}  // namespace
 
 bool runs(const fs::path& root, std::string_view program) {
   return !processes_of(root, program).empty();

@@ -113,18 +113,36 @@ void examine_quota(const json::value& sandbox, const fs::path& root, Symptoms& s
                       "CPUs, or set cpuCFSQuota: false in kubelet's configuration"});
 }
 
+constexpr const char* kAddAgent =
+    "add kata-affinity's agent to the guest image (kata-affinityctl guest-image)";
+
+/// An agent that responds, and leaves containers where they are.
+void examine_doubts(const json::value& sandbox, Symptoms& symptoms) {
+  for (const json::value& container : array_of(sandbox, "containers")) {
+    const std::string doubt = text_of(container, "guest_doubt");
+    const bool is_refused = doubt == "refused";
+    if (!is_refused && doubt != "numbers-uncertain") continue;
+    symptoms.push_back(
+        {"guest", Level::kNote,
+         head_of(sandbox) + "container " + text_of(container, "id") + " may run on every vCPU: " +
+             (is_refused ? "the guest's policy or kernel refuses its CPUs"
+                         : "kata-agent needs guest CPU numbers, and these are not "
+                           "certain"),
+         is_refused ? kAddAgent : std::string(kAddAgent) + ", or use Linux 6.10 or later in it"});
+  }
+}
+
 /// Without an agent the guest's kernel lets each container run on every vCPU.
 void examine_guest(const json::value& sandbox, Symptoms& symptoms) {
   if (dedicated_thread(sandbox) == 0 || !sandbox.get_object().contains("guest")) return;
   const json::value& guest = sandbox.get_object().at("guest");
-  if (flag_of(guest, "connected")) return;
+  if (flag_of(guest, "connected")) return examine_doubts(sandbox, symptoms);
   const std::string why = text_of(guest, "text");
-  symptoms.push_back({"guest", Level::kNote,
-                      head_of(sandbox) +
-                          "no agent in the guest confines containers to their vCPUs" +
-                          (why.empty() ? "" : " (" + why + ")") + ": they may run on every vCPU",
-                      "add kata-affinity's agent to the guest image (kata-affinityctl "
-                      "guest-image), or set guest = \"auto\" in [affinity] to use kata-agent"});
+  symptoms.push_back(
+      {"guest", Level::kNote,
+       head_of(sandbox) + "no agent in the guest confines containers to their vCPUs" +
+           (why.empty() ? "" : " (" + why + ")") + ": they may run on every vCPU",
+       std::string(kAddAgent) + ", or set guest = \"auto\" in [affinity] to use kata-agent"});
 }
 
 /// What is not notified is seen at the drift check.
@@ -141,50 +159,6 @@ void examine_source(const json::value& source, Symptoms& symptoms) {
        command});
 }
 
-/// "-m 2048M,slots=10,maxmem=..." of QEMU's command line, in MiB; 0: not given.
-std::int64_t guest_mebibytes(const std::vector<std::string>& arguments) {
-  const auto flag = std::ranges::find(arguments, "-m");
-  if (flag == arguments.end() || std::next(flag) == arguments.end()) return 0;
-  std::string size = std::next(flag)->substr(0, std::next(flag)->find(','));
-  if (size.starts_with("size=")) size.erase(0, 5);
-  const std::size_t unit = size.find_first_not_of("0123456789");
-  const auto number = base::parse_number(size.substr(0, unit)).value_or(0);
-  return unit != std::string::npos && size[unit] == 'G' ? number * 1024 : number;
-}
-
-/// The smallest limit of a process's cgroups (version 2), with the cgroup that has it.
-std::pair<std::int64_t, fs::path> memory_limit(const fs::path& root, int pid) {
-  const auto path = base::ProcFs(root / "proc").cgroup(pid, "");
-  std::pair<std::int64_t, fs::path> least{0, {}};
-  if (!path) return least;
-  for (fs::path below = fs::path(*path).relative_path(); !below.empty();
-       below = below.parent_path()) {
-    const fs::path directory = root / "sys/fs/cgroup" / below;
-    const auto text = base::read_file(directory / "memory.max");
-    const auto limit = base::parse_number(text.value_or("")).value_or(0);
-    if (limit > 0 && (least.first == 0 || limit < least.first)) least = {limit, directory};
-  }
-  return least;
-}
-
-/// A pod's limit is that of its containers, and of the RuntimeClass's overhead where it has one.
-void examine_memory_limit(const json::value& sandbox, const fs::path& root, Symptoms& symptoms) {
-  const int pid = static_cast<int>(number_of(sandbox, "vmm_pid"));
-  const auto arguments = base::ProcFs(root / "proc").cmdline(pid);
-  const std::int64_t guest = arguments ? guest_mebibytes(*arguments) : 0;
-  const auto [limit, cgroup] = memory_limit(root, pid);
-  constexpr std::int64_t kMebi = 1 << 20;
-  if (guest == 0 || limit == 0 || guest * kMebi < limit) return;
-  symptoms.push_back(
-      {"memory", Level::kBad,
-       head_of(sandbox) +
-           fmt::format("the guest has {} MiB, but the VMM is limited to {} MiB ({}): the kernel "
-                       "kills the VMM when the guest uses all its memory",
-                       guest, limit / kMebi, cgroup.native()),
-       "set the RuntimeClass's overhead.podFixed.memory to default_memory plus the memory of VMM, "
-       "virtiofsd and shim"});
-}
-
 }  // namespace
 
 Symptoms examine_sandboxes(const json::value& list, const fs::path& root) {
@@ -195,7 +169,8 @@ Symptoms examine_sandboxes(const json::value& list, const fs::path& root) {
     examine_memory(sandbox, symptoms);
     examine_quota(sandbox, root, symptoms);
     examine_guest(sandbox, symptoms);
-    examine_memory_limit(sandbox, root, symptoms);
+    const int vmm = static_cast<int>(number_of(sandbox, "vmm_pid"));
+    examine_memory_limit(root, vmm, head_of(sandbox), symptoms);
   }
   return symptoms;
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "affinity/cli/doctor/kubelet_gate.hpp"
 #include "affinity/cli/kata/kata_config.hpp"
-#include "base/files.hpp"
 
 namespace ka::cli {
 namespace {
@@ -17,9 +17,7 @@ namespace fs = std::filesystem;
 constexpr Version kWithoutQuota{1, 33};  // kubelet
 
 bool is_gate_off(const fs::path& root) {
-  const std::string config =
-      base::read_regular_file(root / "var/lib/kubelet/config.yaml").value_or("");
-  return config.find("DisableCPUQuotaWithExclusiveCPUs: false") != std::string::npos;
+  return !kubelet_gate(root, "DisableCPUQuotaWithExclusiveCPUs").value_or(true);
 }
 
 std::string causes_in(const fs::path& file, int vcpus, bool without_quota) {

@@ -54,6 +54,45 @@ TEST_CASE("doctor: static sizing counts quotas, and kubelet 1.33 sets none on ex
   CHECK_FALSE(says(root, kQuotaSizing));
 }
 
+TEST_CASE("doctor: kubelet's gate in flags, drop-ins and its configuration, as it is written") {
+  const tests::TempDir root;
+  const std::string name = "DisableCPUQuotaWithExclusiveCPUs";
+  write_static_rust(root);
+  const auto is_off = [&root] { return cli::quota_of_exclusive(root.path()).is_set; };
+  const auto config = [&](const std::string& text) {
+    root.write("var/lib/kubelet/config.yaml", text);
+  };
+  const auto kubelet = [&](const std::vector<std::string>& flags) {
+    std::string line("kubelet", 8);
+    for (const std::string& flag : flags) line += flag + '\0';
+    root.write("proc/41/comm", "kubelet\n");
+    root.write("proc/41/cmdline", line);
+  };
+  for (const char* off : {"{\"featureGates\":{\"A\":true,\"%\":false}}", "featureGates: {%: false}",
+                          "featureGates:\n  \"%\":   false\n", "  #%: true\n  %: false\n"}) {
+    std::string text(off);
+    for (auto at = text.find('%'); at != std::string::npos; at = text.find('%')) {
+      text.replace(at, 1, name);
+    }
+    CAPTURE(text);
+    config(text);
+    CHECK(is_off());
+  }
+  config("featureGates:\n  # " + name + ": false\n");
+  CHECK_FALSE(is_off());
+  kubelet({"--feature-gates=A=true," + name + "=false"});
+  CHECK(is_off());
+  kubelet({"--feature-gates", name + "=true", "--config", "/etc/kubelet.json"});
+  root.write("etc/kubelet.json", "{\"" + name + "\":false}");
+  CHECK_FALSE(is_off());
+  kubelet({"--config", "/etc/kubelet.json"});
+  CHECK(is_off());
+  kubelet({"--config=/etc/kubelet.json", "--config-dir=/etc/kubelet.d"});
+  root.write("etc/kubelet.d/10-on.conf", name + ": true");
+  root.write("etc/kubelet.d/20-off.yaml", name + ": false");
+  CHECK_FALSE(is_off());
+}
+
 TEST_CASE("doctor: a running daemon without the capabilities to see VMMs") {
   const tests::TempDir root;
   constexpr std::string_view kBlind = "kata-affinityd (pid 41) cannot see VMMs completely: without";

@@ -430,27 +430,19 @@ TEST_CASE("doctor: a guest without an agent, if vCPUs are dedicated") {
         Lines{text + " (no answer)" + end});
   CHECK(findings(with("dedicated", R"({"connected":true,"text":"ours"})"), root).empty());
   CHECK(findings(with("floating", "null"), root).empty());
-}
 
-TEST_CASE("doctor: a VM with more memory than its pod's limit") {
-  const tests::TempDir root;
-  const auto boot = [&](const std::string& size) {
-    using namespace std::string_literals;
-    root.write("proc/9/cmdline", "qemu\0-m\0"s + size + ",slots=10,maxmem=9000M\0"s);
+  const auto doubtful = [&](const std::string& doubt) {
+    return findings(with("dedicated", R"({"connected":true},"containers":[{"id":"c"},{"id":"d",)"
+                                      R"("guest_doubt":")" +
+                                          doubt + "\"}]"),
+                    root);
   };
-  root.write("proc/9/cgroup", "0::/kubepods/pod1/s1\n");
-  root.write("sys/fs/cgroup/kubepods/pod1/s1/memory.max", "max\n");
-  const std::string sandbox = R"({"id":"s1","vmm_pid":9})";
-  boot("2048M");
-  CHECK(findings(sandbox, root).empty());
-  root.write("sys/fs/cgroup/kubepods/pod1/memory.max", "536870912\n");
-  REQUIRE(findings(sandbox, root).size() == 1);
-  CHECK(findings(sandbox, root)[0].starts_with(
-      "bad memory: sandbox s1: the guest has 2048 MiB, but the VMM is limited to 512 MiB ("));
-  boot("2G");
-  CHECK(findings(sandbox, root).size() == 1);
-  boot("256M");
-  CHECK(findings(sandbox, root).empty());
+  CHECK(doubtful("numbers-uncertain") ==
+        Lines{"note guest: sandbox s1: container d may run on every vCPU: kata-agent needs guest "
+              "CPU numbers, and these are not certain"});
+  CHECK(doubtful("refused") == Lines{"note guest: sandbox s1: container d may run on every vCPU: "
+                                     "the guest's policy or kernel refuses its CPUs"});
+  CHECK(doubtful("unanswered").empty());
 }
 
 TEST_CASE("doctor's text has groups, a summary and the commands that fix problems") {
