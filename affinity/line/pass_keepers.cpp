@@ -60,12 +60,15 @@ bool Pass::narrow_cgroup(Sandbox& sandbox) {
 }
 
 /// Kata writes there when a container comes, changes or goes: of a pod that is going also after
-/// kubelet has given its CPUs to another. The kernel does not report the writer.
+/// kubelet has given its CPUs to another. The kernel does not report the writer: what speaks for
+/// Kata is that it writes the union of the containers' CPUs.
 void Pass::report_overwritten_cgroup(const Sandbox& sandbox) const {
   const policy::CpuSet cpus = sandbox.keeper().written();
   const policy::CpuSet foreign = cpus & node_.foreign_to(sandbox);
   std::string text =
       "Kata or another program set its cgroup to CPUs \"" + policy::format_list(cpus) + '"';
+  const policy::plan::SandboxPlan* plan = sandbox.plan();
+  if (plan != nullptr && plan->mask == cpus) text += ", those of its containers, as Kata does";
   if (!foreign.empty()) text += "; CPUs " + policy::format_list(foreign) + " belong to another pod";
   node_.board.notify(NotificationKind::kCgroupOverwritten, sandbox.id(), std::move(text));
 }

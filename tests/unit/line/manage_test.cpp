@@ -423,7 +423,8 @@ TEST_CASE("writes of others to a managed cgroup are reported, with whose CPUs th
   CHECK(
       said ==
       std::vector<std::string>{
-          "Kata or another program set its cgroup to CPUs \"2-3\"",
+          "Kata or another program set its cgroup to CPUs \"2-3\", those of its containers, as "
+          "Kata does",
           "Kata or another program set its cgroup to CPUs \"2-4\"; CPUs 4 belong to another pod"});
   CHECK_FALSE(scene.cpusets.configured(kCgroup).contains(4));
 }
