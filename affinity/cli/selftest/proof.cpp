@@ -198,11 +198,19 @@ bool Proof::demonstrate() {
 }
 
 void Proof::run(const Choice& choice, bool demo) {
-  if (prove(choice) && (!demo || demonstrate())) {
-    const std::string reason = first_degraded(report_);
-    if (!reason.empty()) conclude(Verdict::kDegraded, reason);
-  }
+  const bool proved = prove(choice) && (!demo || demonstrate());
+  const Verdict verdict = report_.verdict;
+  const std::string reason = std::exchange(report_.reason, {});
   remove_pods();
+  if (!proved) return conclude_first(verdict, reason);
+  const std::string degraded = first_degraded(report_);
+  if (!degraded.empty()) conclude(Verdict::kDegraded, degraded);
+}
+
+/// What went wrong before the removal decides; pods that are left are named all the same.
+void Proof::conclude_first(Verdict verdict, const std::string& reason) {
+  report_.verdict = verdict;
+  report_.reason = reason + (report_.reason.empty() ? "" : "; then: " + report_.reason);
 }
 
 void Proof::remove_pods() {

@@ -74,6 +74,7 @@ class Proof {
   bool step(const std::string& text, Verdict otherwise, const Check& check);
   Outcome repeat(const Check& check, Findings& findings) const;
   void conclude(Verdict verdict, const std::string& reason);
+  void conclude_first(Verdict verdict, const std::string& reason);
   double seconds() const;
   void start_timer();
 
