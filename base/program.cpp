@@ -2,6 +2,7 @@
 #include "base/program.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,12 +13,14 @@
 #include <csignal>
 
 #include "base/fd.hpp"
+#include "base/pidfd.hpp"
 
 namespace ka::base {
 namespace {
 
 constexpr std::size_t kMostErrors = 4096;
 constexpr int kNotExecuted = 127;
+constexpr std::chrono::seconds kDeath{1};  ///< that SIGKILL may take
 
 /// A file without a name that holds `text`, to be read from its beginning.
 Result<Fd> memory_file(std::string_view text) {
@@ -63,23 +66,46 @@ struct Child {
   ::_exit(kNotExecuted);
 }
 
-/// False when there is more than `most`.
-bool read_all(int fd, std::size_t most, std::string& text) {
+/// Waits for a descriptor of the program as long as it may run.
+Result<void> await(int fd, const Command& command) {
+  const Waited waited = wait_for(fd, POLLIN, command.wait_limit);
+  if (waited == Waited::kReady) return {};
+  return fail(ErrorCode::kTransient,
+              command.file.string() + " was terminated: " + reason_of(waited));
+}
+
+Result<void> read_all(int fd, const Command& command, std::string& text) {
   std::array<char, 65536> chunk{};
   for (;;) {
+    if (auto ready = await(fd, command); !ready) return ready;
     const ssize_t got = ::read(fd, chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return true;
-    if (text.size() + static_cast<std::size_t>(got) > most) return false;
+    if (got <= 0) return {};
+    if (text.size() + static_cast<std::size_t>(got) > command.most_output) {
+      return fail(ErrorCode::kInvalid, command.file.string() + " prints more than " +
+                                           std::to_string(command.most_output) +
+                                           " bytes and was terminated");
+    }
     text.append(chunk.data(), static_cast<std::size_t>(got));
   }
 }
 
-int wait_for(int pid) {
+int reap(int pid) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
+}
+
+/// How it ended, once it was `read`; where that failed, it is ended. One that the kernel does not
+/// let go is left behind.
+Result<int> finish(int pid, const Command& command, Result<void> read) {
+  const Fd pidfd = open_pidfd(pid);
+  if (read && pidfd) read = await(pidfd.get(), command);
+  if (read) return reap(pid);
+  ::kill(pid, SIGKILL);
+  if (wait_for(pidfd.get(), POLLIN, WaitLimit::of(kDeath)) == Waited::kReady) reap(pid);
+  return unexpected(std::move(read.error()));
 }
 
 std::string read_errors(const Fd& file) {
@@ -142,14 +168,9 @@ Result<Ended> run_program(const Command& command) {
   if (!pid) return unexpected(pid.error());
   to.reset();
   Ended ended;
-  const bool whole = read_all(from.get(), command.most_output, ended.output);
-  if (!whole) ::kill(*pid, SIGKILL);
-  ended.status = wait_for(*pid);
-  if (!whole) {
-    return fail(ErrorCode::kInvalid, command.file.string() + " prints more than " +
-                                         std::to_string(command.most_output) +
-                                         " bytes and was terminated");
-  }
+  const auto status = finish(*pid, command, read_all(from.get(), command, ended.output));
+  if (!status) return unexpected(status.error());
+  ended.status = *status;
   if (streams->errors) ended.errors = read_errors(streams->errors);
   return ended;
 }

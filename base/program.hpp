@@ -2,6 +2,7 @@
 // Runs other programs to completion and captures their output.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -11,11 +12,14 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 
 namespace ka::base {
 
 /// What one may print, in bytes, where its caller names no other limit.
 inline constexpr std::size_t kMostOutput = std::size_t{1} << 20;
+/// How long one may run, likewise.
+inline constexpr std::chrono::minutes kMostTime{10};
 
 struct Command {
   std::filesystem::path file;
@@ -26,6 +30,7 @@ struct Command {
   std::optional<std::string_view> input = {};  ///< its standard input; absent: ours
   bool catches_errors = false;                 ///< else its standard error is ours
   std::size_t most_output = kMostOutput;       ///< bytes that it may print; beyond, it is ended
+  WaitLimit wait_limit = WaitLimit::of(kMostTime);  ///< how long it may run; beyond, it is ended
 };
 
 /// How a program ended, and what it printed.
@@ -35,7 +40,8 @@ struct Ended {
   std::string errors;  ///< the first 4 KiB, where they are caught
 };
 
-/// Runs it to its end; it dies with us. kInvalid: it printed more than it may.
+/// Runs it to its end; it dies with us. kInvalid: it printed more than it may; kTransient: it ran
+/// for longer, or was interrupted.
 Result<Ended> run_program(const Command& command);
 
 /// Whether this is a program that we may execute.

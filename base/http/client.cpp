@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/client.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/fd.hpp"
@@ -28,17 +29,20 @@ base::Error broken(const std::string& what) { return {ErrorCode::kUnavailable, w
 /// One exchange on a connection of its own.
 class ClientConnection {
  public:
-  static Result<ClientConnection> open(const std::filesystem::path& path) {
-    auto fd = base::connect_unix(path, kTimeout);
-    if (fd) return ClientConnection(std::move(*fd));
+  /// Without a limit each step may take kTimeout.
+  static Result<ClientConnection> open(const std::filesystem::path& path,
+                                       std::optional<base::WaitLimit> wait_limit) {
+    auto fd = wait_limit ? base::connect_unix(path) : base::connect_unix(path, kTimeout);
+    if (fd) return ClientConnection(std::move(*fd), wait_limit);
     if (fd.error().code == ErrorCode::kInvalid) return unexpected(fd.error());
     return unexpected(base::Error{ErrorCode::kUnavailable, fd.error().message, fd.error().number});
   }
 
   Result<void> send(std::string_view bytes) {
     while (!bytes.empty()) {
+      if (auto ready = wait_for(POLLOUT); !ready) return ready;
       const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       // A request that was refused while it was sent has an answer all the same.
       if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return {};
       if (sent < 0) {
@@ -50,19 +54,14 @@ class ClientConnection {
     return {};
   }
 
-  void wait_for_ever() {
-    const timeval time{};
-    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
-  }
+  void wait_for_ever() { wait_limit_ = base::WaitLimit(); }
 
   /// Reads once. True when the answer is whole.
   Result<bool> receive() {
+    if (auto ready = wait_for(POLLIN); !ready) return unexpected(std::move(ready.error()));
     char block[65536];
-    ssize_t size = -1;
-    do {
-      size = ::recv(fd_.get(), block, sizeof(block), 0);
-    } while (size < 0 && errno == EINTR);
-    if (size < 0 && errno == EAGAIN) return unexpected(broken("no response from the daemon"));
+    const ssize_t size = ::recv(fd_.get(), block, sizeof(block), 0);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) return false;
     if (size <= 0) {
       if (reader_.close()) return true;
       return unexpected(
@@ -77,14 +76,24 @@ class ClientConnection {
   Response response() { return {.status = reader_.status(), .body = std::move(reader_.body())}; }
 
  private:
-  explicit ClientConnection(base::Fd fd) : fd_(std::move(fd)) {}
+  ClientConnection(base::Fd fd, std::optional<base::WaitLimit> wait_limit)
+      : fd_(std::move(fd)), wait_limit_(wait_limit) {}
+
+  Result<void> wait_for(short events) const {
+    const auto waited =
+        base::wait_for(fd_.get(), events, wait_limit_.value_or(base::WaitLimit::of(kTimeout)));
+    if (waited == base::Waited::kReady) return {};
+    return unexpected(broken(std::string("the daemon: ") + base::reason_of(waited)));
+  }
 
   base::Fd fd_;
+  std::optional<base::WaitLimit> wait_limit_;
   ResponseReader reader_{kLimits};
 };
 
-Result<ClientConnection> send_request(const std::filesystem::path& socket, const Request& request) {
-  auto connection = ClientConnection::open(socket);
+Result<ClientConnection> send_request(const std::filesystem::path& socket, const Request& request,
+                                      std::optional<base::WaitLimit> wait_limit) {
+  auto connection = ClientConnection::open(socket, wait_limit);
   if (!connection) return connection;
   if (auto sent = connection->send(format_request(request)); !sent) {
     return unexpected(std::move(sent.error()));
@@ -103,8 +112,9 @@ bool hand_over(std::string& text, const std::function<bool(std::string_view line
 
 }  // namespace
 
-Result<Response> call(const std::filesystem::path& socket, const Request& request) {
-  auto connection = send_request(socket, request);
+Result<Response> call(const std::filesystem::path& socket, const Request& request,
+                      std::optional<base::WaitLimit> wait_limit) {
+  auto connection = send_request(socket, request, wait_limit);
   if (!connection) return unexpected(connection.error());
   for (;;) {
     const auto whole = connection->receive();
@@ -115,7 +125,7 @@ Result<Response> call(const std::filesystem::path& socket, const Request& reques
 
 Result<Response> stream_lines(const std::filesystem::path& socket, const std::string& target,
                               const std::function<bool(std::string_view line)>& handle) {
-  auto connection = send_request(socket, {"GET", target, {}});
+  auto connection = send_request(socket, {"GET", target, {}}, std::nullopt);
   if (!connection) return unexpected(connection.error());
   const ResponseReader& reader = connection->reader();
   for (;;) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/cri/runtime.hpp"
 
+#include <fcntl.h>
+
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <optional>
 #include <utility>
 
@@ -31,20 +34,42 @@ base::Error error_of(const Result<rpc::Response>& response) {
   return {is_late ? ErrorCode::kConflict : response.error().code, response.error().message, 0};
 }
 
+using Answer = std::optional<Result<rpc::Response>>;
+
+/// Ends the wait for an answer once a descriptor can be read from.
+class Interrupt {
+ public:
+  Interrupt(boost::asio::io_context& io, int descriptor, Answer& answer) : descriptor_(io) {
+    if (descriptor < 0) return;
+    descriptor_.assign(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    descriptor_.async_wait(
+        boost::asio::posix::stream_descriptor::wait_read, [&answer](boost::system::error_code) {
+          answer.emplace(
+              base::fail(ErrorCode::kUnavailable, base::reason_of(base::Waited::kInterrupted)));
+        });
+  }
+
+ private:
+  boost::asio::posix::stream_descriptor descriptor_;
+};
+
 }  // namespace
 
 Runtime::Runtime(std::filesystem::path socket, const base::Clock& clock,
-                 std::chrono::seconds deadline)
-    : socket_(std::move(socket)), clock_(clock), deadline_(deadline) {}
+                 std::function<base::WaitLimit()> wait_limit)
+    : socket_(std::move(socket)), clock_(clock), wait_limit_(std::move(wait_limit)) {}
 
 Result<std::string> Runtime::call(const std::string& method, std::string message) const {
   auto connected = base::connect_unix(socket_);
   if (!connected) return unexpected(std::move(connected.error()));
+  const base::WaitLimit wait_limit = wait_limit_();
   boost::asio::io_context io;
-  std::optional<Result<rpc::Response>> response;
-  const grpc::Call call(
-      io, clock_, std::move(*connected), {kService + method, std::move(message)}, deadline_,
-      [&response](Result<rpc::Response> ended) { response.emplace(std::move(ended)); });
+  Answer response;
+  const Interrupt interrupt(io, wait_limit.interrupt, response);
+  const grpc::Call call(io, clock_, std::move(*connected), {kService + method, std::move(message)},
+                        wait_limit.remaining(), [&response](Result<rpc::Response> ended) {
+                          response.emplace(std::move(ended));
+                        });
   while (!response && io.run_one() > 0) {
   }
   if (!response) return base::fail(ErrorCode::kConflict, socket_.native() + ": no response");
@@ -109,7 +134,8 @@ Result<void> Runtime::start_container(const std::string& id) const {
 Result<std::string> Runtime::exec(const std::string& container,
                                   const std::vector<std::string>& words) const {
   const std::string method = "RuntimeService/ExecSync";
-  auto ended = query(method, encode_exec(container, words, deadline_), parse_ended);
+  const auto limit = std::chrono::ceil<std::chrono::seconds>(wait_limit_().remaining());
+  auto ended = query(method, encode_exec(container, words, limit), parse_ended);
   if (!ended) return unexpected(ended.error());
   if (ended->status == 0) return std::move(ended->output);
   return base::fail(ErrorCode::kConflict, socket_.native() + ": " + method + ": " + words.front() +

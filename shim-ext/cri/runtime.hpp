@@ -2,23 +2,26 @@
 // The container runtime of this node, asked through the CRI, one call at a time.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 #include "shim-ext/cri/messages.hpp"
 
 namespace ka::cri {
 
 /// Errors of calls: kGone: nothing listens at the socket, or there is no such pod or container;
-/// kConflict: the runtime refused, or did not answer in time; kInvalid: not a response of the CRI.
+/// kConflict: the runtime refused, or the call ended before its answer; kInvalid: not a response of
+/// the CRI.
 class Runtime {
  public:
-  /// `deadline`: for each response. `clock` outlives it.
-  Runtime(std::filesystem::path socket, const base::Clock& clock, std::chrono::seconds deadline);
+  /// `wait_limit`: for each call. `clock` outlives it.
+  Runtime(std::filesystem::path socket, const base::Clock& clock,
+          std::function<base::WaitLimit()> wait_limit);
 
   const std::filesystem::path& socket() const { return socket_; }
 
@@ -51,7 +54,7 @@ class Runtime {
 
   std::filesystem::path socket_;
   const base::Clock& clock_;
-  std::chrono::seconds deadline_;
+  std::function<base::WaitLimit()> wait_limit_;
 };
 
 }  // namespace ka::cri

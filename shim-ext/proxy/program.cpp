@@ -71,7 +71,8 @@ base::Result<base::Ended> run(const std::string& program,
                               const std::vector<std::string>& arguments) {
   std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return base::run_program({.file = program, .words = std::move(words)});
+  // containerd waits for the shim as long as it sees fit, and so do we.
+  return base::run_program({.file = program, .words = std::move(words), .wait_limit = {}});
 }
 
 void end_like(int status) {

@@ -10,6 +10,7 @@
 #include <boost/json/value.hpp>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "base/http/client.hpp"
 #include "base/json/json.hpp"
@@ -100,7 +101,8 @@ Result<boost::json::object> Daemon::remove(const std::string& target) const {
 
 Result<boost::json::object> Daemon::call(const std::string& method, const std::string& target,
                                          const std::string& body) const {
-  const auto answer = http::call(socket_, {method, target, body});
+  const auto wait_limit = wait_limit_ ? std::optional(wait_limit_()) : std::nullopt;
+  const auto answer = http::call(socket_, {method, target, body}, wait_limit);
   if (!answer) return unexpected(explained(socket_, answer.error()));
   return interpret(*answer);
 }

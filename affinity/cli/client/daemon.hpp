@@ -6,14 +6,18 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 
 namespace ka::cli {
 
 class Daemon {
  public:
-  explicit Daemon(std::string socket) : socket_(std::move(socket)) {}
+  /// `wait_limit`: for each call; without it http::call()'s own.
+  explicit Daemon(std::string socket, std::function<base::WaitLimit()> wait_limit = {})
+      : socket_(std::move(socket)), wait_limit_(std::move(wait_limit)) {}
 
   /// The document that a call is answered with. A refusal is an error with the daemon's message;
   /// kUnavailable: the daemon cannot be reached.
@@ -33,6 +37,7 @@ class Daemon {
                                          const std::string& body) const;
 
   std::string socket_;
+  std::function<base::WaitLimit()> wait_limit_;
 };
 
 /// Why the daemon's socket cannot be connected to (`number`: errno), and what to do about it.

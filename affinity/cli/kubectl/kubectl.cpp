@@ -13,6 +13,8 @@ namespace ka::cli::kubectl {
 namespace {
 
 constexpr std::size_t kMostOutput = std::size_t{64} << 20;
+/// kubectl itself waits for ever, also for a node that is not there.
+constexpr std::chrono::minutes kLimit{2};
 
 std::vector<std::filesystem::path> search_path() {
   const char* path = std::getenv("PATH");
@@ -66,7 +68,8 @@ base::Result<std::string> Kubectl::get(std::vector<std::string> words) const {
   auto ended = base::run_program({.file = file_,
                                   .words = words_of(std::move(words)),
                                   .catches_errors = true,
-                                  .most_output = kMostOutput});
+                                  .most_output = kMostOutput,
+                                  .wait_limit = base::WaitLimit::of(kLimit)});
   if (!ended) return unexpected(ended.error());
   if (exit_of(ended->status) == 0) return std::move(ended->output);
   return base::fail(base::ErrorCode::kUnavailable, "kubectl: " + first_line(ended->errors));
@@ -74,8 +77,10 @@ base::Result<std::string> Kubectl::get(std::vector<std::string> words) const {
 
 base::Result<Kubectl::Ended> Kubectl::exec(const Reader& reader,
                                            const std::vector<std::string>& command) const {
-  auto ended = base::run_program(
-      {.file = file_, .words = exec_words(reader, command), .most_output = kMostOutput});
+  auto ended = base::run_program({.file = file_,
+                                  .words = exec_words(reader, command),
+                                  .most_output = kMostOutput,
+                                  .wait_limit = base::WaitLimit::of(kLimit)});
   if (!ended) return unexpected(ended.error());
   return Ended{exit_of(ended->status), std::move(ended->output)};
 }
@@ -85,7 +90,8 @@ base::Result<std::string> Kubectl::exec_json(const Reader& reader,
   auto ended = base::run_program({.file = file_,
                                   .words = exec_words(reader, command),
                                   .catches_errors = true,
-                                  .most_output = kMostOutput});
+                                  .most_output = kMostOutput,
+                                  .wait_limit = base::WaitLimit::of(kLimit)});
   if (!ended) return unexpected(ended.error());
   // Of `verify`, 1 is an answer as well.
   if (ended->output.starts_with('{')) return std::move(ended->output);

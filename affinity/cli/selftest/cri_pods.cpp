@@ -64,8 +64,8 @@ Result<fs::path> find_runtime(const fs::path& root, const std::string& endpoint)
     if (fs::exists(root / socket, ignored)) return root / socket;
   }
   return base::fail(ErrorCode::kNotFound,
-                    "neither kubelet nor a container runtime runs: no /run/containerd/"
-                    "containerd.sock. Start one, or use --runtime-endpoint SOCKET");
+                    "no container runtime runs: no /run/containerd/containerd.sock. Start it, or "
+                    "without kubelet use --runtime-endpoint SOCKET");
 }
 
 CriPods::CriPods(cri::Runtime runtime, policy::CpuSet online)

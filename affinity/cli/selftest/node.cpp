@@ -142,13 +142,12 @@ json::object settings(const fs::path& root) {
 }  // namespace
 
 NodeFacts gather_facts(const fs::path& root, const Kubelet& kubelet, const Assignments& assignments,
-                       const RunProgram& run) {
-  const auto images = run({"ctr", "--namespace", "k8s.io", "images", "list", "--quiet"});
+                       const std::vector<std::string>& images) {
   return {.kubelet = kubelet,
           .assignments = assignments,
           .in_use = {},
           .handlers = handler_names(root),
-          .images = lines_of(images.value_or("")),
+          .images = images,
           .sandbox_image = configured_image(root),
           .has_kvm_debugfs = is_there(root / "sys/kernel/debug/kvm")};
 }
@@ -172,7 +171,10 @@ Result<NodeFacts> gather_facts_of_runtime(const fs::path& root, const CriPods& p
 
 json::object describe_node(const fs::path& root, const RunProgram& run) {
   const auto version = [&run](const std::string& program) {
-    return first_line(run({program, "--version"}).value_or("not found"));
+    const auto printed = run({program, "--version"});
+    if (printed) return first_line(*printed);
+    const base::Error& error = printed.error();
+    return error.code == base::ErrorCode::kNotFound ? "not found" : first_line(error.message);
   };
   const auto kubelet = find_kubelet(root);
   const std::string program = fmt::format("/proc/{}/exe", kubelet ? kubelet->pid : 0);

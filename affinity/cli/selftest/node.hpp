@@ -17,9 +17,9 @@ namespace ka::cli::selftest {
 /// Runs a program, by its path or by its name, and returns what it prints.
 using RunProgram = std::function<base::Result<std::string>(const std::vector<std::string>& words)>;
 
-/// What the choice of the pods depends on. Images are listed by containerd's `ctr`.
+/// What the choice of the pods depends on. `images`: the runtime's.
 NodeFacts gather_facts(const std::filesystem::path& root, const Kubelet& kubelet,
-                       const Assignments& assignments, const RunProgram& run);
+                       const Assignments& assignments, const std::vector<std::string>& images);
 
 /// The same without kubelet, as the runtime reports it.
 base::Result<NodeFacts> gather_facts_of_runtime(const std::filesystem::path& root,

@@ -55,7 +55,10 @@ Proof::Proof(Dependencies dependencies, std::chrono::seconds limit, Report& repo
   start_timer();
 }
 
-void Proof::start_timer() { deadline_ = dependencies_.clock.now() + limit_; }
+void Proof::start_timer() {
+  deadline_ = dependencies_.clock.now() + limit_;
+  dependencies_.limit_calls(limit_);
+}
 
 double Proof::seconds() const {
   return std::chrono::duration<double>(dependencies_.clock.now() - began_).count();
@@ -73,6 +76,7 @@ Proof::Outcome Proof::repeat(const Check& check, Findings& findings) const {
     const auto before = dependencies_.clock.now();
     findings = check();
     if (all_hold(findings)) return Outcome::kHeld;
+    if (!dependencies_.pause(milliseconds(0))) return Outcome::kInterrupted;
     const auto after = dependencies_.clock.now();
     if (after > deadline_) return Outcome::kLate;
     const auto elapsed = std::chrono::duration_cast<milliseconds>(after - before);
@@ -99,8 +103,13 @@ bool Proof::step(const std::string& text, Verdict otherwise, const Check& check)
 
 bool Proof::start(const Pod& pod) {
   const auto started = dependencies_.launcher.start(pod);
-  if (!started) conclude(Verdict::kCannotRun, started.error().message);
-  return started && goes_on();
+  if (!started) return fail(Verdict::kCannotRun, started.error().message);
+  return goes_on();
+}
+
+bool Proof::fail(Verdict verdict, const std::string& reason) {
+  if (goes_on()) conclude(verdict, reason);
+  return false;
 }
 
 bool Proof::goes_on() {
@@ -113,8 +122,7 @@ bool Proof::prove(const Choice& choice) {
   const auto shared_uid = new_uid();
   const auto uid = new_uid();
   if (!shared_uid || !uid) {
-    conclude(Verdict::kCannotRun, "cannot read /proc/sys/kernel/random/uuid");
-    return false;
+    return fail(Verdict::kCannotRun, "cannot read /proc/sys/kernel/random/uuid");
   }
   subject_ = {*uid, choice.cpus, dependencies_.launcher.witness()};
   return start(shared_pod(choice, *shared_uid)) &&
@@ -160,8 +168,9 @@ bool Proof::wait_period() {
     }
     const auto assignments = dependencies_.launcher.assignments();
     if (assignments && assignments->all() == own_) continue;
-    conclude(Verdict::kCannotRun, "another pod was assigned CPUs during the demonstration");
-    return false;
+    return fail(Verdict::kCannotRun, assignments
+                                         ? "another pod was assigned CPUs during the demonstration"
+                                         : assignments.error().message);
   }
   return true;
 }
@@ -184,10 +193,7 @@ bool Proof::measure_released(Demonstration& shown) {
 bool Proof::demonstrate() {
   start_timer();
   const auto assignments = dependencies_.launcher.assignments();
-  if (!assignments) {
-    conclude(Verdict::kCannotRun, assignments.error().message);
-    return false;
-  }
+  if (!assignments) return fail(Verdict::kCannotRun, assignments.error().message);
   Demonstration shown{.period = kPeriod, .busy = assignments->pool, .before = {}, .after = {}};
   const bool measured = measure_released(shown) &&
                         step("the kernel confines each thread again", Verdict::kViolated,
@@ -225,8 +231,7 @@ void Proof::remove_pods() {
 
 bool Proof::remove_leftovers() {
   if (const auto found = dependencies_.launcher.find_leftovers(); !found) {
-    conclude(Verdict::kCannotRun, found.error().message);
-    return false;
+    return fail(Verdict::kCannotRun, found.error().message);
   }
   if (dependencies_.launcher.uids().empty()) return true;
   if (!step("pods of an interrupted self-test end", Verdict::kCannotRun,

@@ -34,6 +34,9 @@ struct Dependencies {
   std::function<std::shared_ptr<void>(const policy::CpuSet&)> occupy;
   /// A step begins.
   std::function<void(const std::string&)> announce;
+  /// The time limit begins: calls that have no answer when it ends fail, and so do those that a
+  /// signal interrupts, which `pause` then reports.
+  std::function<void(std::chrono::seconds)> limit_calls;
 };
 
 class Proof {
@@ -74,6 +77,8 @@ class Proof {
   bool step(const std::string& text, Verdict otherwise, const Check& check);
   Outcome repeat(const Check& check, Findings& findings) const;
   void conclude(Verdict verdict, const std::string& reason);
+  /// False, and concluded: interrupted where a signal has arrived.
+  bool fail(Verdict verdict, const std::string& reason);
   void conclude_first(Verdict verdict, const std::string& reason);
   double seconds() const;
   void start_timer();

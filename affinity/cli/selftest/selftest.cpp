@@ -36,17 +36,22 @@ constexpr const char* kRoot = "/";
 constexpr const char* kRecord = "/var/lib/kata-affinity/selftest.json";
 constexpr const char* kKubeletState = "/var/lib/kubelet/cpu_manager_state";
 constexpr std::chrono::seconds kExecLimit{10};
+constexpr std::chrono::seconds kProgramLimit{10};
+/// A call shortly before the time limit has a chance all the same.
+constexpr std::chrono::seconds kLeastLimit{5};
 constexpr const char* kLock = "/run/kata-affinity-selftest.lock";
 
 /// What a program prints on standard output; standard error is dropped.
-Result<std::string> run_program(const std::vector<std::string>& words) {
+Result<std::string> run_program(const std::vector<std::string>& words,
+                                const base::WaitLimit& wait_limit) {
   static const std::array<fs::path, 5> kDirectories{"/usr/local/sbin", "/usr/local/bin",
                                                     "/usr/sbin", "/usr/bin", "/opt/kata/bin"};
   const bool is_path = words.front().starts_with('/');
   const auto file = is_path ? std::optional<fs::path>(words.front())
                             : base::find_program(words.front(), kDirectories);
   if (!file) return base::fail(ErrorCode::kNotFound, words.front() + " is not installed");
-  const auto ended = base::run_program({.file = *file, .words = words, .catches_errors = true});
+  const auto ended = base::run_program(
+      {.file = *file, .words = words, .catches_errors = true, .wait_limit = wait_limit});
   if (!ended) return unexpected(ended.error());
   if (ended->status != 0) return base::fail(ErrorCode::kInternal, ended->errors);
   return ended->output;
@@ -99,12 +104,40 @@ class Selftest {
   Selftest(const SelftestOptions& options, Output& output)
       : options_(options),
         output_(output),
-        daemon_(options.socket),
+        daemon_(options.socket, [this] { return wait_limit(); }),
         reader_(kRoot, selftest::read_mask),
-        record_(kRecord) {}
+        record_(kRecord) {
+    limit_calls(whole_limit());
+  }
 
   /// An error: it did not start.
   Result<Report> run() {
+    auto ended = start();
+    if (ended || signals_.pause(std::chrono::milliseconds(0))) return ended;
+    return Report{Verdict::kInterrupted, "interrupted by a signal", {}, {}, {}};
+  }
+
+ private:
+  using GatherFacts = std::function<Result<selftest::NodeFacts>(const selftest::Assignments&)>;
+
+  std::chrono::seconds whole_limit() const { return std::chrono::seconds(options_.time_limit); }
+
+  void limit_calls(std::chrono::seconds limit) { deadline_ = base::Deadline::in(clock_, limit); }
+
+  /// Of a call that begins now.
+  base::WaitLimit wait_limit() const {
+    const bool is_short = deadline_.remaining(clock_) < kLeastLimit;
+    return {is_short ? base::Deadline::in(clock_, kLeastLimit) : deadline_, signals_.descriptor()};
+  }
+
+  Result<cri::Runtime> find_runtime(std::chrono::seconds limit) const {
+    auto socket = selftest::find_runtime(kRoot, options_.runtime_endpoint);
+    if (!socket) return unexpected(std::move(socket.error()));
+    return cri::Runtime(std::move(*socket), clock_,
+                        [this, limit] { return wait_limit().at_most(limit); });
+  }
+
+  Result<Report> start() {
     if (::geteuid() != 0) {
       return base::fail(ErrorCode::kPermission,
                         "not root: the self-test starts pods. Run it with sudo");
@@ -114,31 +147,36 @@ class Selftest {
     return *kubelet ? run_with(**kubelet) : run_without_kubelet();
   }
 
- private:
-  using GatherFacts = std::function<Result<selftest::NodeFacts>(const selftest::Assignments&)>;
-
   Result<Report> run_with(const selftest::Kubelet& kubelet) {
     if (!options_.runtime_endpoint.empty()) {
       return base::fail(ErrorCode::kConflict,
                         "kubelet runs, and starts the pods: omit --runtime-endpoint");
     }
     selftest::StaticPods pods(kubelet, record_);
-    return run_on(pods, [&kubelet](const selftest::Assignments& assignments) {
-      return Result<selftest::NodeFacts>(
-          selftest::gather_facts(kRoot, kubelet, assignments, run_program));
+    return run_on(pods, [&](const selftest::Assignments& assignments) {
+      return gather_facts(kubelet, assignments);
     });
   }
 
   Result<Report> run_without_kubelet() {
-    const auto socket = selftest::find_runtime(kRoot, options_.runtime_endpoint);
-    if (!socket) return unexpected(socket.error());
+    auto runtime = find_runtime(whole_limit());
+    if (!runtime) return unexpected(runtime.error());
     const auto online = read_online_cpus();
     if (!online) return unexpected(online.error());
-    selftest::CriPods pods({*socket, clock_, std::chrono::seconds(options_.time_limit)}, *online);
+    selftest::CriPods pods(std::move(*runtime), *online);
     if (const auto able = pods.check(); !able) return unexpected(able.error());
     return run_on(pods, [this, &pods](const selftest::Assignments& assignments) {
       return gather_facts_of_runtime(pods, assignments);
     });
+  }
+
+  Result<selftest::NodeFacts> gather_facts(const selftest::Kubelet& kubelet,
+                                           const selftest::Assignments& assignments) const {
+    const auto runtime = find_runtime(whole_limit());
+    if (!runtime) return unexpected(runtime.error());
+    const auto images = runtime->images();
+    if (!images) return unexpected(images.error());
+    return selftest::gather_facts(kRoot, kubelet, assignments, *images);
   }
 
   /// What the daemon takes for owned is not free, either.
@@ -156,8 +194,7 @@ class Selftest {
   Result<Report> run_on(selftest::Launcher& launcher, const GatherFacts& gather) {
     const auto locked = lock();
     if (!locked) return unexpected(locked.error());
-    selftest::Proof proof(dependencies(launcher), std::chrono::seconds(options_.time_limit),
-                          report_);
+    selftest::Proof proof(dependencies(launcher), whole_limit(), report_);
     if (!proof.remove_leftovers()) return report_;
     if (options_.clean) {
       report_.verdict = Verdict::kCleaned;
@@ -178,19 +215,20 @@ class Selftest {
                                                   .image = options_.image,
                                                   .demo = options_.demo});
     if (!choice) return base::fail(ErrorCode::kConflict, choice.error());
-    report_.node = selftest::describe_node(kRoot, run_program);
+    report_.node = selftest::describe_node(kRoot, [this](const auto& words) {
+      return run_program(words, wait_limit().at_most(kProgramLimit));
+    });
     proof.run(*choice, options_.demo);
     return report_;
   }
 
   /// Where there is no program to run, the first error says why.
   Result<std::string> run_inside(const std::string& container) {
-    const auto socket = selftest::find_runtime(kRoot, options_.runtime_endpoint);
-    if (!socket) return unexpected(socket.error());
-    const cri::Runtime runtime(*socket, clock_, kExecLimit);
+    const auto runtime = find_runtime(kExecLimit);
+    if (!runtime) return unexpected(runtime.error());
     Result<std::string> printed = base::fail(ErrorCode::kNotFound, "no program");
     for (const auto& words : selftest::guest_affinity_commands()) {
-      auto tried = runtime.exec(container, words);
+      auto tried = runtime->exec(container, words);
       if (tried) return tried;
       if (printed.error().code == ErrorCode::kNotFound) printed = std::move(tried);
     }
@@ -210,7 +248,8 @@ class Selftest {
         .clock = clock_,
         .pause = [this](std::chrono::milliseconds time) { return signals_.pause(time); },
         .occupy = [](const policy::CpuSet& cpus) { return std::make_shared<selftest::Load>(cpus); },
-        .announce = [this](const std::string& step) { output_.print_message("... " + step); }};
+        .announce = [this](const std::string& step) { output_.print_message("... " + step); },
+        .limit_calls = [this](std::chrono::seconds limit) { limit_calls(limit); }};
   }
 
   const SelftestOptions& options_;
@@ -218,6 +257,7 @@ class Selftest {
   Daemon daemon_;
   selftest::Signals signals_;
   base::Clock clock_;
+  base::Deadline deadline_ = base::Deadline::none();  ///< of calls
   selftest::Reader reader_;
   selftest::Record record_;
   Report report_;
@@ -226,7 +266,9 @@ class Selftest {
 /// A refusal is a report, too.
 Report refused(const base::Error& error) {
   Report report{Verdict::kCannotRun, error.message, {}, {}, {}};
-  report.node = selftest::describe_node(kRoot, run_program);
+  report.node = selftest::describe_node(kRoot, [](const auto& words) {
+    return run_program(words, base::WaitLimit::of(kProgramLimit));
+  });
   return report;
 }
 

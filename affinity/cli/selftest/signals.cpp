@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/selftest/signals.hpp"
 
+#include <sys/signalfd.h>
+
 #include <cerrno>
 #include <ctime>
 
@@ -12,9 +14,14 @@ Signals::Signals() {
   sigset_t blocked = awaited_;
   ::sigaddset(&blocked, SIGPIPE);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+  arrived_.reset(::signalfd(-1, &awaited_, SFD_CLOEXEC));
 }
 
-Signals::~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+Signals::~Signals() {
+  while (!pause(std::chrono::milliseconds(0))) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 bool Signals::pause(std::chrono::milliseconds duration) const {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);

@@ -5,9 +5,12 @@
 #include <chrono>
 #include <csignal>
 
+#include "base/fd.hpp"
+
 namespace ka::cli::selftest {
 
-/// Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE in this thread while it lives.
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE in this thread while it lives. Those that arrived
+/// meanwhile are dropped at its end.
 class Signals {
  public:
   Signals();
@@ -17,10 +20,14 @@ class Signals {
 
   /// Waits that long. False: SIGINT, SIGTERM or SIGHUP arrived; each is reported once.
   bool pause(std::chrono::milliseconds duration) const;
+  /// Can be read from while one of them has arrived that pause() has not reported. -1: there is
+  /// none.
+  int descriptor() const { return arrived_.get(); }
 
  private:
   sigset_t awaited_{};
   sigset_t before_{};
+  base::Fd arrived_;
 };
 
 }  // namespace ka::cli::selftest

@@ -11,10 +11,14 @@ namespace ka::cli {
 namespace {
 
 constexpr const char* kUnit = "kata-affinityd.service";
+/// systemd itself gives a reload 90 s.
+constexpr std::chrono::minutes kLimit{2};
 
 base::Result<base::Ended> systemctl(const std::filesystem::path& program, const char* verb) {
-  return base::run_program(
-      {.file = program, .words = {"systemctl", verb, kUnit}, .catches_errors = true});
+  return base::run_program({.file = program,
+                            .words = {"systemctl", verb, kUnit},
+                            .catches_errors = true,
+                            .wait_limit = base::WaitLimit::of(kLimit)});
 }
 
 }  // namespace

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim-ext/cri/runtime.hpp"
 
+#include <sys/eventfd.h>
+
+#include <chrono>
+
+#include "base/fd.hpp"
+#include "base/unix_socket.hpp"
 #include "tests/catch.hpp"
 #include "tests/http2_frames.hpp"
 #include "tests/peers/cri/scripted_runtime.hpp"
@@ -18,7 +24,8 @@ struct Scene {
   tests::TempDir dir;
   std::filesystem::path socket = dir.path() / "cri.sock";
   base::Clock clock;
-  cri::Runtime runtime{socket, clock, std::chrono::seconds(20)};
+  base::WaitLimit wait_limit = base::WaitLimit::of(std::chrono::seconds(20));
+  cri::Runtime runtime{socket, clock, [this] { return wait_limit; }};
 };
 
 }  // namespace
@@ -56,4 +63,25 @@ TEST_CASE("no runtime, and one that speaks something else, are errors") {
   CHECK(scene.runtime.version().error().code == ErrorCode::kGone);
   const ScriptedRuntime server(scene.socket, {"HTTP/1.1 400 Bad Request\r\n\r\n"});
   CHECK(scene.runtime.version().error().code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("a runtime that does not answer is waited for no longer than its caller does") {
+  Scene scene;
+  const base::Fd listening = std::move(*base::listen_unix(scene.socket));
+  const auto began = std::chrono::steady_clock::now();
+  std::string reason;
+  SECTION("its limit") {
+    scene.wait_limit = base::WaitLimit::of(std::chrono::milliseconds(50));
+    reason = "no response in time";
+  }
+  SECTION("a signal") {
+    scene.wait_limit.interrupt = ::eventfd(1, EFD_CLOEXEC);
+    reason = "interrupted by a signal";
+  }
+  const base::Fd interrupt(scene.wait_limit.interrupt);
+  const auto version = scene.runtime.version();
+  REQUIRE_FALSE(version);
+  CHECK(version.error().code == ErrorCode::kConflict);
+  CHECK(version.error().message.ends_with(reason));
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));
 }

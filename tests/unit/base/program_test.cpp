@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/program.hpp"
 
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <csignal>
 
+#include "base/fd.hpp"
 #include "tests/catch.hpp"
 #include "tests/temp_dir.hpp"
 
@@ -16,6 +21,14 @@ namespace {
 
 Command shell(const std::string& script) {
   return {.file = "/bin/sh", .words = {"sh", "-c", script}};
+}
+
+/// Runs one that hangs, and has to be ended. The error's reason.
+std::string end_of(Command command) {
+  const auto ran = run_program(command);
+  REQUIRE_FALSE(ran);
+  CHECK(ran.error().code == base::ErrorCode::kTransient);
+  return ran.error().message;
 }
 
 }  // namespace
@@ -47,6 +60,25 @@ TEST_CASE("a program with endless output is terminated") {
   const auto ran = run_program({.file = "/bin/cat", .words = {"cat", "/dev/zero"}});
   REQUIRE_FALSE(ran);
   CHECK(ran.error().message == "/bin/cat prints more than 1048576 bytes and was terminated");
+}
+
+TEST_CASE("a program that hangs is terminated in time") {
+  const char* script =
+      GENERATE("sleep 30; true", "exec sleep 30", "exec sleep 30 > /dev/null", "sleep 30 &");
+  CAPTURE(script);
+  Command command = shell(std::string("exec 2> /dev/null; ") + script);
+  command.wait_limit = base::WaitLimit::of(std::chrono::milliseconds(300));
+  CHECK(end_of(command) == "/bin/sh was terminated: no response in time");
+}
+
+TEST_CASE("a program is terminated when its caller is interrupted") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const base::Fd read(ends[0]), write(ends[1]);
+  REQUIRE(::write(write.get(), "x", 1) == 1);
+  Command command = shell("exec sleep 30");
+  command.wait_limit = {.deadline = base::Deadline::none(), .interrupt = read.get()};
+  CHECK(end_of(command) == "/bin/sh was terminated: interrupted by a signal");
 }
 
 TEST_CASE("input, environment, directory and standard error are as requested") {

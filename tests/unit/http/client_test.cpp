@@ -2,8 +2,10 @@
 // The client against servers that are not what they should be.
 #include "base/http/client.hpp"
 
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -62,6 +64,22 @@ TEST_CASE("without a listener, the daemon is unavailable", "[http]") {
   }
   CHECK(http::call(dir.path() / "nothing", {"GET", "/", ""}).error().code ==
         ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a daemon that does not answer is waited for no longer than the caller does", "[http]") {
+  const tests::TempDir dir;
+  const auto listener = http::UnixListener::open(dir.path() / "sock").value();
+  const base::Fd signal(::eventfd(1, EFD_CLOEXEC));
+  auto wait_limit = base::WaitLimit::of(std::chrono::milliseconds(50));
+  std::string reason = "the daemon: no response in time";
+  SECTION("its limit") {}
+  SECTION("a signal") {
+    wait_limit = {.deadline = base::Deadline::none(), .interrupt = signal.get()};
+    reason = "the daemon: interrupted by a signal";
+  }
+  const auto answer = http::call(dir.path() / "sock", {"GET", "/", ""}, wait_limit);
+  REQUIRE_FALSE(answer.has_value());
+  CHECK(answer.error() == base::Error{ErrorCode::kUnavailable, reason, 0});
 }
 
 TEST_CASE("a truncated or invalid HTTP response is an error", "[http]") {

@@ -64,6 +64,7 @@ struct Scene {
   int signal_after = -1;          ///< pauses
   bool signal_pending = false;    ///< noticed without a pause
   bool signal_in_period = false;  ///< while CPUs are busy
+  bool signal_in_call = false;    ///< of the daemon, which hangs
   policy::CpuSet busy;
   std::vector<std::string> occupied;
   std::vector<std::string> posts;
@@ -101,13 +102,17 @@ struct Scene {
     return signal_after-- != 0;
   }
 
-  boost::json::object call(const std::string& method, const std::string& target) {
+  base::Result<boost::json::object> call(const std::string& method, const std::string& target) {
+    if (std::exchange(signal_in_call, false)) {
+      signal_pending = true;
+      return base::fail(base::ErrorCode::kUnavailable, "interrupted");
+    }
     const bool changes = method == "POST" && target != "/v1/verify";
     if (!changes) return answer_to(node, target);
     posts.push_back(target);
     released = target.starts_with("/v1/release");
     run_manifests();
-    return {};
+    return boost::json::object();
   }
 
   Proof proof() {
@@ -119,7 +124,8 @@ struct Scene {
         .clock = clock,
         .pause = [this](std::chrono::milliseconds time) { return pause(time); },
         .occupy = [this](const policy::CpuSet& cpus) { return occupy(cpus); },
-        .announce = [](const std::string&) {}};
+        .announce = [](const std::string&) {},
+        .limit_calls = [](std::chrono::seconds) {}};
     return {dependencies, std::chrono::seconds(60), report};
   }
 
@@ -249,6 +255,22 @@ TEST_CASE("self-test: a signal is noticed though no step waits") {
   CHECK(scene.report.verdict == Verdict::kInterrupted);
   CHECK(scene.report.steps.size() == 1);
   CHECK(scene.is_clean());
+}
+
+TEST_CASE("self-test: a signal ends the call during which it arrives") {
+  Scene scene;
+  SECTION("of the daemon") {
+    scene.signal_in_call = true;
+    scene.run();
+    CHECK(scene.is_clean());
+  }
+  SECTION("that starts a pod") {
+    scene.signal_pending = true;
+    std::filesystem::remove_all(scene.node.root().path() / SelftestNode::kManifests);
+    scene.run();
+  }
+  CHECK(scene.report.verdict == Verdict::kInterrupted);
+  CHECK(scene.report.reason == "interrupted by a signal");
 }
 
 TEST_CASE("self-test: the next run removes the pods of a killed one") {
