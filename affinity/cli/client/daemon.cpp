@@ -2,6 +2,7 @@
 #include "affinity/cli/client/daemon.hpp"
 
 #include <fmt/core.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/json/array.hpp>
@@ -15,6 +16,7 @@
 #include "base/http/client.hpp"
 #include "base/json/json.hpp"
 #include "base/json/lookup.hpp"
+#include "base/unix_socket.hpp"
 
 namespace ka::cli {
 namespace {
@@ -105,6 +107,16 @@ Result<boost::json::object> Daemon::call(const std::string& method, const std::s
   const auto answer = http::call(socket_, {method, target, body}, wait_limit);
   if (!answer) return unexpected(explained(socket_, answer.error()));
   return interpret(*answer);
+}
+
+std::optional<int> Daemon::pid() const {
+  const auto connected = base::connect_unix(socket_);
+  if (!connected) return std::nullopt;
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  const int failed = ::getsockopt(connected->get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  if (failed != 0 || peer.pid <= 0) return std::nullopt;
+  return peer.pid;
 }
 
 Result<void> Daemon::stream_events(const std::function<bool(std::string_view)>& handle) const {

@@ -4,6 +4,7 @@
 
 #include <boost/json/fwd.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,9 @@ class Daemon {
   base::Result<boost::json::object> put(const std::string& target,
                                         const boost::json::object& body) const;
   base::Result<boost::json::object> remove(const std::string& target) const;
+
+  /// The process that listens at the socket; absent: none does, or it is not in our namespace.
+  std::optional<int> pid() const;
 
   /// Hands over each event, one line of JSON, until `handle` returns false or the daemon ends.
   base::Result<void> stream_events(const std::function<bool(std::string_view line)>& handle) const;

@@ -99,17 +99,12 @@ json::value to_json(const config::Value& value) {
       value);
 }
 
-/// The file that the daemon was started with.
-std::optional<fs::path> config_of_daemon(const fs::path& root) {
-  const base::ProcFs procfs(root / "proc");
-  for (const int pid : procfs.processes().value_or(std::vector<int>{})) {
-    const auto stat = procfs.stat(pid);
-    if (!stat || stat->comm != "kata-affinityd") continue;
-    const auto words = procfs.cmdline(pid).value_or(std::vector<std::string>{});
-    const std::string file = flag_value(words, "--config");
-    if (!file.empty()) return root / fs::path(file).relative_path();
-  }
-  return std::nullopt;
+/// The file that the daemon was started with; absent: it searches one.
+std::optional<fs::path> config_of(const fs::path& root, int daemon) {
+  const auto words = base::ProcFs(root / "proc").cmdline(daemon);
+  const std::string file = words ? flag_value(*words, "--config") : "";
+  if (file.empty()) return std::nullopt;
+  return root / fs::path(file).relative_path();
 }
 
 std::string key_text(const std::vector<std::string>& path) {
@@ -121,9 +116,9 @@ std::string key_text(const std::vector<std::string>& path) {
 }
 
 /// The [affinity] table that the daemon obeys: of its --config, else of the first file with one.
-json::object settings(const fs::path& root) {
+json::object settings(const fs::path& root, int daemon) {
   std::vector<fs::path> files = find_kata(root);
-  if (const auto given = config_of_daemon(root)) files = {*given};
+  if (const auto given = config_of(root, daemon)) files = {*given};
   for (const fs::path& file : files) {
     json::object found;
     const auto entries = read_merged(file);
@@ -169,7 +164,7 @@ Result<NodeFacts> gather_facts_of_runtime(const fs::path& root, const CriPods& p
   return facts;
 }
 
-json::object describe_node(const fs::path& root, const RunProgram& run) {
+json::object describe_node(const fs::path& root, const RunProgram& run, std::optional<int> daemon) {
   const auto version = [&run](const std::string& program) {
     const auto printed = run({program, "--version"});
     if (printed) return first_line(*printed);
@@ -189,7 +184,7 @@ json::object describe_node(const fs::path& root, const RunProgram& run) {
           {"containerd", version("containerd")},
           {"kata", kata_versions(root, run)},
           {"handlers", json::array(handlers.begin(), handlers.end())},
-          {"settings", settings(root)}};
+          {"settings", daemon ? settings(root, *daemon) : json::object()}};
 }
 
 }  // namespace ka::cli::selftest

@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ base::Result<NodeFacts> gather_facts_of_runtime(const std::filesystem::path& roo
                                                 const CriPods& pods,
                                                 const Assignments& assignments);
 
-/// Versions, cgroup version, CPUs, Kata's handlers and our settings, as far as they can be read.
-boost::json::object describe_node(const std::filesystem::path& root, const RunProgram& run);
+/// Versions, cgroup version, CPUs, Kata's handlers and the settings of the daemon with this pid, as
+/// far as they can be read. Absent: no daemon runs.
+boost::json::object describe_node(const std::filesystem::path& root, const RunProgram& run,
+                                  std::optional<int> daemon);
 
 }  // namespace ka::cli::selftest

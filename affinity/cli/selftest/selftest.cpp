@@ -215,9 +215,10 @@ class Selftest {
                                                   .image = options_.image,
                                                   .demo = options_.demo});
     if (!choice) return base::fail(ErrorCode::kConflict, choice.error());
-    report_.node = selftest::describe_node(kRoot, [this](const auto& words) {
+    const auto run = [this](const std::vector<std::string>& words) {
       return run_program(words, wait_limit().at_most(kProgramLimit));
-    });
+    };
+    report_.node = selftest::describe_node(kRoot, run, daemon_.pid());
     proof.run(*choice, options_.demo);
     return report_;
   }
@@ -264,11 +265,12 @@ class Selftest {
 };
 
 /// A refusal is a report, too.
-Report refused(const base::Error& error) {
+Report refused(const base::Error& error, const std::string& socket) {
   Report report{Verdict::kCannotRun, error.message, {}, {}, {}};
-  report.node = selftest::describe_node(kRoot, [](const auto& words) {
+  const auto run = [](const std::vector<std::string>& words) {
     return run_program(words, base::WaitLimit::of(kProgramLimit));
-  });
+  };
+  report.node = selftest::describe_node(kRoot, run, Daemon(socket).pid());
   return report;
 }
 
@@ -277,7 +279,7 @@ Report refused(const base::Error& error) {
 Exit run(const SelftestOptions& options, Output& output) {
   const auto ended = Selftest(options, output).run();
   if (!ended && ended.error().code == ErrorCode::kUnavailable) return output.fail(ended.error());
-  const Report report = ended ? *ended : refused(ended.error());
+  const Report report = ended ? *ended : refused(ended.error(), options.socket);
   const boost::json::object document = selftest::to_json(report);
   if (!options.report.empty()) {
     const auto written = write_output(options.report, boost::json::serialize(document) + '\n');
