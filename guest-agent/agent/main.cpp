@@ -9,6 +9,7 @@
 #include "guest-agent/agent/first.hpp"
 #include "guest-agent/agent/hook.hpp"
 #include "guest-agent/agent/options.hpp"
+#include "guest-agent/agent/show_affinity.hpp"
 
 int main(int argc, char** argv) {
   using namespace ka::agent;
@@ -19,6 +20,9 @@ int main(int argc, char** argv) {
   }
   if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
     return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
+  }
+  if (argc == 2 && std::strcmp(argv[1], "--show-affinity") == 0) {
+    return show_affinity(Roots{}, stdout) ? 0 : 1;
   }
   const ka::base::Clock clock;
   if (::getpid() == 1) return run_first(clock, argv, Options{});

@@ -22,6 +22,7 @@ inline constexpr const char* kUsage =
     "  --proc DIR          where proc is mounted (default: /proc)\n"
     "  --sys DIR           where sysfs is mounted (default: /sys)\n"
     "  --run DIR           directory of cpus.json and the socket (default: /run)\n"
+    "  --show-affinity     show where process 1 may run, and all CPUs, and exit\n"
     "  --help              show this help and exit\n"
     "  --version           show the version and exit\n"
     "\n"

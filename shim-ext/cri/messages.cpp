@@ -59,6 +59,12 @@ void write(const PodConfig& pod, proto::cri::PodSandboxConfig& into) {
 void write(const ContainerConfig& container, proto::cri::ContainerConfig& into) {
   into.mutable_metadata()->set_name(container.name);
   into.mutable_image()->set_image(container.image);
+  for (const Mount& mount : container.mounts) {
+    auto& one = *into.add_mounts();
+    one.set_host_path(mount.on_host);
+    one.set_container_path(mount.in_container);
+    one.set_readonly(true);
+  }
   into.mutable_labels()->insert(container.labels.begin(), container.labels.end());
   write(container.resources, *into.mutable_linux()->mutable_resources());
 }

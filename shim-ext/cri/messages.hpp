@@ -39,11 +39,18 @@ struct PodConfig {
   Resources resources;  ///< of its containers, all in all
 };
 
+/// A file of the host, read-only.
+struct Mount {
+  std::string on_host;
+  std::string in_container;
+};
+
 struct ContainerConfig {
   std::string name;
   std::string image;
   Labels labels;
   Resources resources;
+  std::vector<Mount> mounts = {};
 };
 
 std::string encode_id(const std::string& id);

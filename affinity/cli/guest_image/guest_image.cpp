@@ -7,6 +7,7 @@
 #include <boost/json/value.hpp>
 #include <filesystem>
 
+#include "affinity/cli/kata/guest_agent.hpp"
 #include "affinity/cli/kata/kata_config.hpp"
 #include "base/files.hpp"
 #include "guest-agent/image/drop_in.hpp"
@@ -32,15 +33,9 @@ struct Made {
 /// --agent, or the one that the node's package has for guests.
 Result<fs::path> agent_of(const GuestImageMaking& options) {
   if (!options.agent.empty()) return fs::path(options.agent);
-  const auto self = base::read_link("/proc/self/exe");
-  if (!self) return unexpected(self.error());
-  const fs::path here = fs::path(*self).parent_path();
-  fs::path installed = here.parent_path() / "lib/kata-affinity/guest/kata-affinity-agent";
-  std::error_code none;
-  if (fs::exists(installed, none)) return installed;
-  return base::fail(
-      ErrorCode::kInvalid,
-      installed.native() + " not found: reinstall the package kata-affinity, or use --agent FILE");
+  auto installed = find_guest_agent();
+  if (installed) return installed;
+  return base::fail(ErrorCode::kInvalid, installed.error().message + ", or use --agent FILE");
 }
 
 /// The one table [hypervisor.NAME] that Kata's configuration has.

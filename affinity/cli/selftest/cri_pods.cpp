@@ -36,6 +36,11 @@ cri::Resources resources_of(const Pod& pod) {
   return {choice.pool, 0, 0, kFewShares, kSharedMemory};
 }
 
+std::vector<cri::Mount> mounts_of(const Pod& pod) {
+  if (!pod.is_vm || pod.choice.agent.empty()) return {};
+  return {{pod.choice.agent, std::string(kShowAffinity)}};
+}
+
 /// runc needs a slice where systemd makes the cgroups; this one is always there.
 cri::PodConfig describe(const Pod& pod, bool systemd) {
   cri::PodConfig config{pod.name, pod.uid,          kNamespace, systemd ? "system.slice" : "",
@@ -135,7 +140,7 @@ Result<void> CriPods::start(const Pod& pod) {
   const auto id = runtime_.run_pod(config, pod.is_vm ? pod.choice.runtime_class : "");
   if (!id) return unexpected(id.error());
   const auto container = runtime_.create_container(
-      *id, {"app", pod.choice.image, labels(), resources_of(pod)}, config);
+      *id, {"app", pod.choice.image, labels(), resources_of(pod), mounts_of(pod)}, config);
   if (!container) return unexpected(container.error());
   return runtime_.start_container(*container);
 }

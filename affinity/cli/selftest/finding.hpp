@@ -19,7 +19,7 @@ struct Finding {
   };
   enum class Level {
     kHolds,
-    kNotSeen,   ///< it cannot be looked at, which changes nothing
+    kNotSeen,   ///< it could not be looked at
     kDegraded,  ///< the pins hold, and the CPUs are not the container's alone
     kBroken,
   };

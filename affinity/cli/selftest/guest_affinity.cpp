@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "affinity/cli/selftest/pods.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 
@@ -79,7 +80,9 @@ const ThreadSeen* find_vcpu(const Reading& reading, std::uint64_t apic_id) {
 }  // namespace
 
 std::vector<std::vector<std::string>> guest_affinity_commands() {
-  return {{"cat", kFiles[0], kFiles[1]}, {"/bin/busybox", "cat", kFiles[0], kFiles[1]}};
+  return {{std::string(kShowAffinity), "--show-affinity"},
+          {"cat", kFiles[0], kFiles[1]},
+          {"/bin/busybox", "cat", kFiles[0], kFiles[1]}};
 }
 
 base::Result<GuestAffinity> parse_guest_affinity(std::string_view text) {
@@ -122,7 +125,8 @@ Finding check_guest(const GuestAffinity& affinity, const Reading& reading,
 }
 
 Finding guest_not_seen(const std::string& reason) {
-  return {Finding::By::kGuest, Level::kNotSeen, "its processes were not seen: " + reason};
+  return {Finding::By::kGuest, Level::kNotSeen,
+          "in its guest the container was not seen: " + reason};
 }
 
 }  // namespace ka::cli::selftest

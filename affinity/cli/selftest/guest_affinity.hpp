@@ -16,7 +16,8 @@
 
 namespace ka::cli::selftest {
 
-/// Programs that print what parse_guest_affinity() reads, one of which an image may have.
+/// Programs that print what parse_guest_affinity() reads: the one that is mounted into the
+/// container, then those that an image may have.
 std::vector<std::vector<std::string>> guest_affinity_commands();
 
 struct GuestAffinity {

@@ -173,6 +173,15 @@ std::string manifest(json::object metadata, json::object spec, json::object cont
                                       {"spec", std::move(spec)}});
 }
 
+/// Read-only, and gone with the pod.
+void mount_agent(const std::string& agent, json::object& spec, json::object& container) {
+  if (agent.empty()) return;
+  spec["volumes"] =
+      json::array{{{"name", "agent"}, {"hostPath", {{"path", agent}, {"type", "File"}}}}};
+  container["volumeMounts"] =
+      json::array{{{"name", "agent"}, {"mountPath", kShowAffinity}, {"readOnly", true}}};
+}
+
 std::string vm_manifest(const Pod& pod) {
   json::object metadata{{"name", pod.name}, {"uid", pod.uid}};
   json::object spec;
@@ -183,6 +192,7 @@ std::string vm_manifest(const Pod& pod) {
   }
   const json::object all{{"cpu", std::to_string(pod.choice.cpus)}, {"memory", "512Mi"}};
   json::object container{{"image", pod.choice.image}, {"resources", resources(all, all)}};
+  mount_agent(pod.choice.agent, spec, container);
   return manifest(std::move(metadata), std::move(spec), std::move(container));
 }
 
@@ -206,6 +216,7 @@ Expected<Choice, std::string> choose(const NodeFacts& facts, const PodOptions& o
   const auto image = choose_image(facts, options);
   if (!image) return unexpected(image.error());
   Choice choice{.runtime_class = *runtime_class, .image = *image, .own = {}, .pool = {}};
+  choice.agent = facts.agent;
   if (auto chosen = choose_cpus(facts, choice); !chosen) return unexpected(chosen.error());
   return choice;
 }

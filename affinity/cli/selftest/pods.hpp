@@ -18,6 +18,9 @@ inline constexpr std::string_view kLabel = "kata-affinity.io/selftest";
 /// What the names of our pods and manifests begin with.
 inline constexpr std::string_view kNamePrefix = "kata-affinity-selftest-";
 
+/// Where the VM's container has the program that shows its affinity (guest_affinity_commands()).
+inline constexpr std::string_view kShowAffinity = "/kata-affinity-agent";
+
 /// What the node has that the pods need.
 struct NodeFacts {
   std::optional<Kubelet> kubelet;  ///< absent: pods are started through the CRI
@@ -27,6 +30,7 @@ struct NodeFacts {
   std::vector<std::string> images;    ///< containerd's, by name
   std::string sandbox_image;          ///< that containerd is configured with; may be empty
   bool has_kvm_debugfs = false;
+  std::string agent = {};  ///< the guest agent's program on this node; empty: it is not installed
 };
 
 /// What was asked for on the command line; empty: chosen here.
@@ -42,8 +46,9 @@ struct Choice {
   std::string runtime_class;
   std::string image;
   int cpus = 0;
-  policy::CpuSet own;   ///< of the pod in a VM; empty: kubelet chooses
-  policy::CpuSet pool;  ///< of the other; empty: kubelet chooses
+  policy::CpuSet own;      ///< of the pod in a VM; empty: kubelet chooses
+  policy::CpuSet pool;     ///< of the other; empty: kubelet chooses
+  std::string agent = {};  ///< mounted at kShowAffinity into the pod in a VM; empty: nothing is
 };
 
 /// Why the node cannot run the self-test is the error, with the remedy.

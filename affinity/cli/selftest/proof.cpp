@@ -35,9 +35,9 @@ std::string first_broken(const Findings& findings) {
   return found == findings.end() ? std::string() : found->text;
 }
 
-std::string first_degraded(const Report& report) {
+std::string first_of(Level level, const Report& report) {
   for (const Step& step : report.steps) {
-    const auto found = std::ranges::find(step.findings, Level::kDegraded, &Finding::level);
+    const auto found = std::ranges::find(step.findings, level, &Finding::level);
     if (found != step.findings.end()) return found->text;
   }
   return {};
@@ -209,8 +209,10 @@ void Proof::run(const Choice& choice, bool demo) {
   const std::string reason = std::exchange(report_.reason, {});
   remove_pods();
   if (!proved) return conclude_first(verdict, reason);
-  const std::string degraded = first_degraded(report_);
-  if (!degraded.empty()) conclude(Verdict::kDegraded, degraded);
+  for (const Level level : {Level::kDegraded, Level::kNotSeen}) {
+    const std::string found = first_of(level, report_);
+    if (!found.empty()) conclude(Verdict::kDegraded, found);
+  }
 }
 
 /// What went wrong before the removal decides; pods that are left are named all the same.

@@ -16,7 +16,7 @@ namespace ka::cli::selftest {
 
 enum class Verdict {
   kKept,         ///< the container has its CPUs to itself, and the daemon agrees
-  kDegraded,     ///< pinned, but not isolated
+  kDegraded,     ///< pinned, but not isolated, or its guest was not seen
   kViolated,     ///< the kernel, kubelet and the daemon do not agree
   kCannotRun,    ///< this node does not run the self-test's pods
   kInterrupted,  ///< by a signal

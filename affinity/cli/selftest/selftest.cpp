@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "affinity/cli/client/daemon.hpp"
+#include "affinity/cli/kata/guest_agent.hpp"
 #include "affinity/cli/selftest/cri_pods.hpp"
 #include "affinity/cli/selftest/guest_affinity.hpp"
 #include "affinity/cli/selftest/load.hpp"
@@ -208,8 +209,9 @@ class Selftest {
     if (const auto able = check_daemon(daemon_); !able) return unexpected(able.error());
     const auto assignments = launcher.assignments();
     if (!assignments) return unexpected(assignments.error());
-    const auto facts = gather(*assignments);
+    auto facts = gather(*assignments);
     if (!facts) return unexpected(facts.error());
+    facts->agent = find_guest_agent().value_or(fs::path());
     const auto choice = selftest::choose(*facts, {.handler = options_.handler,
                                                   .runtime_class = options_.runtime_class,
                                                   .image = options_.image,

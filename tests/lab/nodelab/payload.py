@@ -71,6 +71,7 @@ def write_payload(suite: str, image: Path, work: Path, scenario: Scenario | None
     (root / "seed").write_bytes(os.urandom(64))
     if programs := built_programs():
         shutil.copytree(_portable(programs), root, dirs_exist_ok=True)
+        _lay_out_agent(root)
     if scenario and scenario.packages:
         make_packages(root / "bin", root / "packages", work / f"packing{number}")
     if scenario and scenario.chart:
@@ -111,6 +112,14 @@ def _portable(programs: list[Path]) -> Path:
     """
     identity = (f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode() for path in programs)
     return cached("programs", digest(identity), lambda to: _make_portable(programs, to), keep_hours=2)
+
+
+def _lay_out_agent(root: Path) -> None:
+    """The guest agent where the package has it: kata-affinityctl finds it there."""
+    agent, folder = root / "bin/kata-affinity-agent", root / "lib/kata-affinity/guest"
+    if agent.exists():
+        folder.mkdir(parents=True)
+        shutil.copy(agent, folder)
 
 
 def _make_portable(programs: list[Path], to: Path) -> None:

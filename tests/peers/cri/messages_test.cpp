@@ -23,8 +23,8 @@ const ContainerConfig kContainer{
     .name = "app",
     .image = "pause",
     .labels = {{"ours", "true"}},
-    .resources = {
-        .cpus = {2, 3}, .quota = 200000, .period = 100000, .shares = 2048, .memory = 512}};
+    .resources = {.cpus = {2, 3}, .quota = 200000, .period = 100000, .shares = 2048, .memory = 512},
+    .mounts = {{.on_host = "/h", .in_container = "/c"}}};
 
 /// Field numbers and wire types as api.proto has them, by hand.
 bool contains(const std::string& bytes, std::string_view part) {
@@ -47,9 +47,10 @@ proto::cri::ListContainersResponse one_container(const std::string& id, const st
 TEST_CASE("a container is created with its CPUs, in the fields of api.proto") {
   using namespace std::string_view_literals;
   const std::string bytes = encode_create_container("p1", kContainer, kPod);
-  CHECK(bytes.starts_with("\x0a\x02p1"));                        // 1: pod_sandbox_id
-  CHECK(contains(bytes, "\x12\x07\x0a\x05pause"sv));             // 2: image, of 1: image
-  CHECK(contains(bytes, "\x4a\x0c\x0a\x04ours\x12\x04true"sv));  // 9: labels
+  CHECK(bytes.starts_with("\x0a\x02p1"));                            // 1: pod_sandbox_id
+  CHECK(contains(bytes, "\x12\x07\x0a\x05pause"sv));                 // 2: image, of 1: image
+  CHECK(contains(bytes, "\x3a\x0a\x0a\x02/c\x12\x02/h\x18\x01"sv));  // 7: mounts
+  CHECK(contains(bytes, "\x4a\x0c\x0a\x04ours\x12\x04true"sv));      // 9: labels
   CHECK(contains(bytes,
                  "\x32\x03"
                  "2-3"sv));                      // 6: cpuset_cpus

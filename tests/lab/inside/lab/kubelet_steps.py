@@ -158,6 +158,8 @@ def self_test(node: Node) -> None:
     report = selftest.run("--demo")
     selftest.expect_success(report)
     selftest.expect_demonstration(report)
+    if kata.is_real():
+        selftest.expect_guest(report)
     node.pods.settle("nothing is left of it")
     selftest.kill_in_the_middle()
     report = selftest.run()
@@ -185,7 +187,7 @@ ALL: tuple[Step, ...] = (
 )
 MAIN: tuple[Step, ...] = (come, two_containers, init_container, kubelet_restarts, daemon_restarts, full, go, self_test)
 SHORT: tuple[Step, ...] = (come, two_containers, changed_in_place, daemon_restarts, go)
-LISTS = {"all": ALL, "main": MAIN, "short": SHORT}
+LISTS = {"all": ALL, "main": MAIN, "short": SHORT, "self-test": (self_test,)}
 
 
 def killed_within(step: Step, instants: Sequence[float] = (_MIDDLE,)) -> Step:

@@ -34,6 +34,12 @@ def expect_success(report: dict, assigner: str = "kubelet") -> None:
     check.equal("the record is left", _RECORD.exists(), False)
 
 
+def expect_guest(report: dict) -> None:
+    """Checks that its container was seen in the guest, though its image has no program for that."""
+    seen = [(each["level"], each["text"]) for step in report["steps"] for each in step["findings"] if each["by"] == "guest"]
+    check.true(f"the guest's findings: {seen}", bool(seen) and all(level in ("ok", "degraded") for level, _ in seen))
+
+
 def expect_demonstration(report: dict) -> None:
     """Checks that waiting was measured with masks that differ, and that each of the pod's CPUs had a vCPU of its own."""
     demo = report["demo"]

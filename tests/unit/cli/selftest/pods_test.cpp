@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "affinity/cli/selftest/pods.hpp"
 
+#include "affinity/cli/selftest/guest_affinity.hpp"
 #include "affinity/cli/selftest/node.hpp"
 #include "affinity/cli/selftest/record.hpp"
 #include "tests/catch.hpp"
@@ -153,11 +154,27 @@ TEST_CASE("self-test, pods: one is Guaranteed in a VM, the other burstable") {
   CHECK(vm->at_pointer("/spec/containers/0/imagePullPolicy") == "Never");
   CHECK(vm->at_pointer("/spec/runtimeClassName") == "kata");
   CHECK(vm->at_pointer("/metadata/uid") == "u");
+  CHECK_FALSE(vm->at("spec").as_object().contains("volumes"));
   const auto shared = base::parse_json(manifest_of(shared_pod(kChoice, "u")), "shared");
   REQUIRE(shared);
   CHECK(shared->at_pointer("/spec/containers/0/resources/requests") !=
         shared->at_pointer("/spec/containers/0/resources/limits"));
   CHECK_FALSE(shared->at("spec").as_object().contains("runtimeClassName"));
+}
+
+TEST_CASE("self-test, pods: the agent's program is mounted into the one in a VM, read-only") {
+  NodeFacts facts = good();
+  facts.agent = "/usr/lib/kata-affinity/guest/kata-affinity-agent";
+  const auto choice = choose(facts, {});
+  REQUIRE(choice);
+  const auto vm = base::parse_json(manifest_of(vm_pod(*choice, "u")), "vm");
+  REQUIRE(vm);
+  CHECK(vm->at_pointer("/spec/volumes/0/hostPath/path").as_string() == facts.agent);
+  const auto& mount = vm->at_pointer("/spec/containers/0/volumeMounts/0");
+  CHECK(mount.at("name") == vm->at_pointer("/spec/volumes/0/name"));
+  CHECK(mount.at("mountPath").as_string() == guest_affinity_commands().front().front());
+  CHECK(mount.at("readOnly") == true);
+  CHECK_FALSE(contains(manifest_of(shared_pod(*choice, "u")), "volume"));
 }
 
 TEST_CASE(

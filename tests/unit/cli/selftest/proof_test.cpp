@@ -182,11 +182,11 @@ TEST_CASE("self-test: the guest decides where it can be looked at") {
     scene.run();
     CHECK(scene.report.verdict == Verdict::kDegraded);
   }
-  SECTION("an image without a program changes nothing") {
+  SECTION("not seen, nothing is known of it") {
     scene.guest_cpus.clear();
     scene.run();
-    CHECK(scene.report.verdict == Verdict::kKept);
-    CHECK(guests() == "its processes were not seen: no such program");
+    CHECK(scene.report.verdict == Verdict::kDegraded);
+    CHECK(scene.report.reason == "in its guest the container was not seen: no such program");
   }
   CHECK(scene.is_clean());
 }
