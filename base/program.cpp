@@ -104,7 +104,7 @@ Result<int> finish(int pid, const Command& command, Result<void> read) {
   if (read && pidfd) read = await(pidfd.get(), command);
   if (read) return reap(pid);
   ::kill(pid, SIGKILL);
-  if (wait_for(pidfd.get(), POLLIN, WaitLimit::of(kDeath)) == Waited::kReady) reap(pid);
+  if (!pidfd || wait_for(pidfd.get(), POLLIN, WaitLimit::of(kDeath)) == Waited::kReady) reap(pid);
   return unexpected(std::move(read.error()));
 }
 

@@ -187,11 +187,13 @@ void Discovery::State::read_beside(Observation& now, const NeighbourOf& neighbou
   now.foreign = members.foreign();
 }
 
-/// Why what was read cannot be trusted; null if it can. What was refused from the beginning
-/// is done without, and said.
+/// Why what was read cannot be trusted; null if it can. What was refused from the beginning, and
+/// what is beyond a limit, is done without, and said.
 const base::Error* Discovery::State::blindness(const base::Trouble& trouble) const {
   if (trouble.passing()) return &*trouble.passing();
-  return trouble.refused() && named && !is_refused ? &*trouble.refused() : nullptr;
+  const std::optional<base::Error>& refused = trouble.refused();
+  const bool is_new = refused && refused->code == base::ErrorCode::kPermission && !is_refused;
+  return is_new && named ? &*refused : nullptr;
 }
 
 /// The last answer without threads that have ended, while it cannot be seen what else has changed.

@@ -47,6 +47,7 @@ void Guests::kata_lost(const std::string& sandbox, const std::string& reason) {
   Guest& guest = guests_.at(sandbox);
   const bool was_there = record_lost(sandbox, guest, reason);
   if (guest.kata->is_forbidden()) {
+    guest.loss.reset();
     warn_of_policy(sandbox, guest, reason);
   } else if (was_there || guest.through == GuestAgent::kKataAgent) {
     warn_later(sandbox, guest,
@@ -59,6 +60,7 @@ void Guests::kata_lost(const std::string& sandbox, const std::string& reason) {
 }
 
 void Guests::kata_answers(Guest& guest) {
+  kinds_[guest.kind()].is_silent = false;
   if (guest.loss && guest.loss->what.by_kata) guest.loss.reset();
 }
 

@@ -240,15 +240,17 @@ host::Tenants Verifier::read_tenants() const {
   return owned.empty() ? host::Tenants{} : host::tenants_of(*node_.cgroups, owned);
 }
 
-/// What may be a VM is known, and not seen; so is a sandbox whose state is lost.
+/// What may be a VM is known, and not seen; so is a sandbox whose state is lost, until that is made
+/// up for.
 void Verifier::check_sources() {
   add(evaluate_sources(node_.board.sources(), node_.ledger()));
   add(evaluate_lateness(node_.board.late()));
   std::set<std::string> unseen;
   for (const std::string& pod : node_.unseen_pods()) unseen.insert(pod);
-  for (const policy::ledger::LostState& lost : node_.gate().lost()) {
-    if (!lost.pod.empty()) unseen.insert(lost.pod);
+  if (!node_.gate().may_widen()) {
+    for (const auto& lost : node_.gate().lost()) unseen.insert(lost.pod);
   }
+  unseen.erase("");
   for (const std::string& pod : unseen) {
     if (node_.sandboxes.find(pod) == nullptr) ++report_.known.sandboxes;
   }

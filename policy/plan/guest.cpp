@@ -31,7 +31,7 @@ bool lacks_vcpus(const SandboxPlan& plan, std::string_view container) {
 /// A vCPU that serves no exclusive container, or one that is indistinguishable from others, or one
 /// that waits for more, or the one that has to carry the rest as well.
 bool is_common(const SandboxPlan& plan, const VcpuPlan& vcpu, bool may_grow) {
-  if (vcpu.container.empty() || vcpu.container == kSandboxMask) return true;
+  if (vcpu.container.empty() || is_mask(vcpu.container)) return true;
   if (may_grow && lacks_vcpus(plan, vcpu.container)) return true;
   return std::ranges::any_of(plan.warnings, [&vcpu](const Note& note) {
     return note.code == Code::kNoFloatingVcpu && note.number == vcpu.index;

@@ -41,7 +41,9 @@ class Interrupt {
  public:
   Interrupt(boost::asio::io_context& io, int descriptor, Answer& answer) : descriptor_(io) {
     if (descriptor < 0) return;
-    descriptor_.assign(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return;
+    descriptor_.assign(copy);
     descriptor_.async_wait(
         boost::asio::posix::stream_descriptor::wait_read, [&answer](boost::system::error_code) {
           answer.emplace(

@@ -49,7 +49,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (now != watch::Stamp{}) return read();
   unread_ = false;
   // kubelet never removes it: an operator does, before another policy, and containers run on.
-  if (last_.claims) {
+  if (last_.claims && !last_.claims->empty()) {
     handlers_.status({false, file_.native() + " was removed" + instead()});
     return outdated();
   }

@@ -62,9 +62,9 @@ struct Client::Shared {
     [[maybe_unused]] const ssize_t written = ::write(wake.get(), &one, sizeof one);
   }
 
-  void set_calling(std::optional<base::Clock::Time> time) {
+  void set_calling(bool is_calling) {
     const std::lock_guard lock(mutex);
-    calling_since = time;
+    if (!stopped) calling_since = is_calling ? std::optional(clock.now()) : std::nullopt;
   }
 
   /// One waits that is newer than what the thread works at.
@@ -144,7 +144,7 @@ void Client::Worker::run() {
   while (drain_events()) {
     if (!connection_) connect();
     if (connection_) serve();
-    shared_->set_calling(std::nullopt);
+    shared_->set_calling(false);
     library_.event_run_default_impl();
   }
   close();
@@ -173,7 +173,7 @@ void Client::Worker::connect() {
   if (round_ < next_refresh_) return;
   next_refresh_ = round_ + shared_->options.interval;
   connection_ = {library_.connect_open(shared_->options.uri.c_str()), library_.connect_close};
-  shared_->set_calling(shared_->clock.now());
+  shared_->set_calling(true);
   if (!connection_) {
     if (!std::exchange(logged_, true)) {
       shared_->notify(shared_->handlers.connection, false,
@@ -247,7 +247,7 @@ void Client::Worker::serve() {
   const bool is_time = round_ >= next_refresh_;
   if (is_time) next_refresh_ = round_ + shared_->options.interval;
   for (auto& [name, work] : work_) {
-    shared_->set_calling(shared_->clock.now());
+    shared_->set_calling(true);
     if (is_time || work.touched || !work.reported) refresh(name, work);
     const bool retry = is_time || !work.failure;
     if (work.order && work.due && retry && work.reported && work.reported->runs) {

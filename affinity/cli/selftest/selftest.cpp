@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "affinity/cli/client/daemon.hpp"
 #include "affinity/cli/kata/guest_agent.hpp"
@@ -119,6 +120,7 @@ class Selftest {
   }
 
  private:
+  using Images = std::vector<std::string>;
   using GatherFacts = std::function<Result<selftest::NodeFacts>(const selftest::Assignments&)>;
 
   std::chrono::seconds whole_limit() const { return std::chrono::seconds(options_.time_limit); }
@@ -173,11 +175,15 @@ class Selftest {
 
   Result<selftest::NodeFacts> gather_facts(const selftest::Kubelet& kubelet,
                                            const selftest::Assignments& assignments) const {
+    const auto images = list_images();
+    if (!images && options_.image.empty()) return unexpected(images.error());
+    return selftest::gather_facts(kRoot, kubelet, assignments, images.value_or(Images{}));
+  }
+
+  Result<Images> list_images() const {
     const auto runtime = find_runtime(whole_limit());
     if (!runtime) return unexpected(runtime.error());
-    const auto images = runtime->images();
-    if (!images) return unexpected(images.error());
-    return selftest::gather_facts(kRoot, kubelet, assignments, *images);
+    return runtime->images();
   }
 
   /// What the daemon takes for owned is not free, either.

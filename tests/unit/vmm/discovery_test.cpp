@@ -96,6 +96,27 @@ TEST_CASE("what the daemon may not read is said from the first time on, and the 
   CHECK(discovery.observe(nullptr)->trouble.empty());
 }
 
+TEST_CASE("processes beyond a limit are said, and new threads are seen all the same") {
+  const FakeNode node;
+  node.process(3001, 1, "containerd-shim", "/usr/bin/containerd-shim-kata-v2");
+  node.process(kVmm, 3001, "qemu-system-x86", kQemu);
+  node.thread(kVmm, 4001, "CPU 0/KVM", 3001);
+  node.children(3001, "4000 ");
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  REQUIRE(discovery.observe(nullptr)->trouble.empty());
+  std::string children = "4000 ";
+  for (int pid = 5000; pid < 5065; ++pid) {
+    node.process(pid, 3001, "virtiofsd", "/opt/kata/libexec/virtiofsd");
+    children += std::to_string(pid) + ' ';
+  }
+  node.children(3001, children);
+  node.thread(kVmm, 4002, "CPU 1/KVM", 3001);
+  const auto found = discovery.observe(nullptr);
+  REQUIRE(found);
+  CHECK(vcpus(*found) == "0:- 1:-");
+  CHECK(found->trouble == "more than 64 virtiofsd processes; the rest is not read");
+}
+
 TEST_CASE("a vCPU plugged below others leaves their indices unchanged") {
   const FakeNode node;
   qemu(node);
