@@ -120,11 +120,12 @@ def _wrong_in_vm(pod: Pod, claims: Claims, mine: list[Thread], housekeeping: str
 
 
 def _beside_dedicated(pod: Pod, claims: Claims, mine: list[Thread], housekeeping: str) -> list[str]:
-    """Threads on the CPU of a dedicated vCPU that belong elsewhere by `housekeeping`, as far as their cgroup lets them."""
+    """Threads on the CPU of a dedicated vCPU that belong elsewhere by `housekeeping`, as far as their cgroup lets them. KVM's timer goes
+    with the VM's first vCPU, and is in no pod's cgroup itself."""
     dedicated = _dedicated(pod, claims, mine, housekeeping)
     owners, taken, found = set(dedicated.values()), frozenset(dedicated), []
     for thread in mine:
-        if thread in owners or not thread.cpus & taken or not (reach := cgroup.allowed_cpus(thread.tid)):
+        if thread in owners or thread.part == "kvm-pit" or not thread.cpus & taken or not (reach := cgroup.allowed_cpus(thread.tid)):
             continue
         room = rooms.room(housekeeping, pod.containers, pod.uid, claims, taken, reach)
         if thread.cpus & (taken - room):
