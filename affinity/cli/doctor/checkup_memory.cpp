@@ -62,7 +62,7 @@ std::int64_t size_of_mapping(std::string_view line) {
 }
 
 /// Cloud Hypervisor has the guest's memory from its API: a file in memory of this name
-/// (create_ram_region() in vmm/src/memory_manager.rs).
+/// (create_anonymous_file() in vmm/src/memory_manager.rs).
 std::int64_t mebibytes_of_clh(const fs::path& process) {
   std::istringstream maps(base::read_file(process / "maps", 16U << 20U).value_or(""));
   std::int64_t bytes = 0;
