@@ -249,7 +249,7 @@ VmmThreads Discovery::State::read_anew(Observation& now, const NeighbourOf& neig
   const auto read = read_fds(roots.proc, target.vmm.pid);
   trouble.record(read);
   const OpenFds fds = read.value_or(OpenFds{});
-  kin.find(roots, target, now.vmm, fds, trouble);
+  kin.find(roots, target, now.vmm, fds, now.monitor.has_value(), trouble);
   read_beside(now, neighbour_of, stats, trouble);
   return name_all(now, fds, trouble);
 }

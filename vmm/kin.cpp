@@ -35,16 +35,17 @@ bool has_process(const Processes& some, const policy::ProcessId& process) {
 }
 
 void Kin::find(const Roots& roots, const Target& target, const SeenProcess& vmm, const OpenFds& fds,
-               base::Trouble& trouble) {
+               bool has_monitor, base::Trouble& trouble) {
   find_relatives(roots, target, vmm, trouble);
   find_vhost(roots, vmm, fds, trouble);
-  find_kvm_threads(roots, vmm, fds, trouble);
+  find_kvm_threads(roots, vmm, fds, has_monitor, trouble);
   find_serving(roots, vmm, fds, trouble);
 }
 
 void Kin::renew() {
   vhost_.renew();
   serving_.renew();
+  kvm_threads_.renew();
 }
 
 bool Kin::has(const policy::ProcessId& process) const {
@@ -93,7 +94,8 @@ void Kin::find_vhost(const Roots& roots, const SeenProcess& vmm, const OpenFds& 
 }
 
 void Kin::find_kvm_threads(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
-                           base::Trouble& trouble) {
+                           bool has_monitor, base::Trouble& trouble) {
+  if (std::exchange(has_monitor_, has_monitor) != has_monitor) kvm_threads_.renew();
   if (fds.kvm_vcpus.empty() || !kvm_threads_.due()) return;
   kvm_threads_.record(by_pid(kvm_kernel_threads(roots.proc, vmm, trouble)));
 }

@@ -36,9 +36,9 @@ struct Search {
 
 class Kin {
  public:
-  /// Searches for processes that may have appeared.
+  /// Searches for processes that may have appeared. `has_monitor`: the VMM's monitor answers.
   void find(const Roots& roots, const Target& target, const SeenProcess& vmm, const OpenFds& fds,
-            base::Trouble& trouble);
+            bool has_monitor, base::Trouble& trouble);
   /// The next find() searches for all of them.
   void renew();
 
@@ -58,7 +58,7 @@ class Kin {
   void find_vhost(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
                   base::Trouble& trouble);
   void find_kvm_threads(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
-                        base::Trouble& trouble);
+                        bool has_monitor, base::Trouble& trouble);
   void find_serving(const Roots& roots, const SeenProcess& vmm, const OpenFds& fds,
                     base::Trouble& trouble);
 
@@ -72,7 +72,10 @@ class Kin {
   Search serving_{.most = 10};
   bool serving_wanted_ = false;
   Processes connected_;  ///< as of the last of these searches
-  Search kvm_threads_;   ///< searched once there are vCPUs: KVM creates them before
+  /// Searched once there are vCPUs. QEMU creates its timer after them and before its monitor
+  /// answers (pc_basic_device_init() in hw/i386/pc.c): searched again then.
+  Search kvm_threads_{.most = 3};
+  bool has_monitor_ = false;
 };
 
 }  // namespace ka::vmm

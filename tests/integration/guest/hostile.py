@@ -148,8 +148,8 @@ def storm_at_agent(programs, directory):
 
     def hello():
         with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(str(path))  # waits for room in the agent's backlog: with a time limit it would fail instead
             peer.settimeout(2)
-            peer.connect(str(path))
             request = text(1, b"kata_affinity.guest.v1.Agent") + text(2, b"Hello") + text(3, number(1, 1) + number(2, 1))
             peer.sendall(struct.pack(">IIBB", len(request), 1, 1, 0) + request)
             return b"kata-affinity-agent" in peer.recv(4096)

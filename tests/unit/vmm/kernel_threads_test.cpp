@@ -120,6 +120,45 @@ TEST_CASE(
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}, {5000, "emulator"}});
 }
 
+TEST_CASE("a timer that QEMU creates after its vCPUs is found once its monitor answers") {
+  const FakeNode node;
+  qemu(node);
+  node.process(2, 0, "kthreadd", "");
+  node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.children(2, "");
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  // Its first threads come and go meanwhile: the searches that these cause are too early.
+  for (int tid = 4010; tid < 4020; ++tid) {
+    node.thread(kVmm, tid, "worker");
+    REQUIRE(discovery.observe(nullptr));
+  }
+  node.process(5000, 2, "kvm-pit/4000", "");
+  node.children(2, "5000");
+  const vmm::MonitorFacts monitor{.source = "qmp", .vcpus = {}, .iothreads = {}, .boot = {}};
+  const auto found = discovery.observe(&monitor);
+  REQUIRE(found);
+  CHECK(roles(*found).at(5000) == "kvm-pit");
+}
+
+TEST_CASE("a timer that was missed is found when everything is read anew") {
+  const FakeNode node;
+  qemu(node);
+  node.process(2, 0, "kthreadd", "");
+  node.fd(kVmm, 20, "anon_inode:kvm-vcpu:0");
+  node.thread(kVmm, 4001, "CPU 0/KVM");
+  node.children(2, "");
+  tests::Discovery discovery(roots_of(node), {.vmm = tests::process_id(kVmm)});
+  REQUIRE(discovery.observe(nullptr));
+  node.process(5000, 2, "kvm-pit/4000", "");
+  node.children(2, "5000");
+  REQUIRE(discovery.observe(nullptr));
+  discovery.forget();
+  const auto found = discovery.observe(nullptr);
+  REQUIRE(found);
+  CHECK(roles(*found).at(5000) == "kvm-pit");
+}
+
 TEST_CASE("network and TPM back-ends in the sandbox's cgroup are helpers") {
   const FakeNode node;
   qemu(node);
