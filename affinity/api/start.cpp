@@ -29,13 +29,6 @@ json::array lost_state(const policy::ledger::StartGate& gate) {
   return lost;
 }
 
-std::string unsaved_text(const std::string& pod, const registry::Unsaved& unsaved) {
-  return unsaved.is_removed
-             ? "sandbox " + pod +
-                   " is removed, and its state is still on disk, retrying: " + unsaved.reason
-             : "the state of sandbox " + pod + " is not on disk, retrying: " + unsaved.reason;
-}
-
 }  // namespace
 
 json::object start_to_json(const line::Node& node) {
@@ -60,7 +53,7 @@ json::array start_warnings(const line::Node& node) {
   const std::string waiting = messages::waiting_text(node.gate());
   if (!waiting.empty()) warnings.emplace_back(waiting);
   for (const auto& [pod, unsaved] : node.registry.unsaved()) {
-    warnings.emplace_back(unsaved_text(pod, unsaved));
+    warnings.emplace_back(registry::describe(pod, unsaved));
   }
   for (const auto& [pod, held] : node.unproved) {
     warnings.emplace_back("sandbox " + pod +

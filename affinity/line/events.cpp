@@ -56,11 +56,13 @@ void Line::record_trespasses(const policy::CpuSet& taken) {
   }
 }
 
-/// A sandbox that is forgotten while its VM lives is released first.
+/// A sandbox that is forgotten while its VM lives is released first. An operator who removes one
+/// gets its threads as they were; one that ends is to leave other pods alone until it has.
 Change Line::fold(const Event& event) {
   const auto* gone = std::get_if<policy::ledger::PodGone>(&event.body);
   if (Sandbox* sandbox = gone == nullptr ? nullptr : node_.sandboxes.find(gone->id)) {
     sandbox->set_released(true);
+    sandbox->set_unlisted(event.source != policy::ledger::Source::kApi);
     run({sandbox});
     dead_.erase(sandbox->id());
   }

@@ -370,4 +370,19 @@ void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report) 
                              .remedy = remedy_of_start(gate)});
 }
 
+void collect_unsaved(const std::map<std::string, registry::Unsaved>& unsaved,
+                     VerifyReport& report) {
+  for (const auto& [pod, why] : unsaved) {
+    report.findings.push_back({Severity::kDegraded,
+                               "start",
+                               pod,
+                               "state",
+                               {},
+                               {},
+                               registry::describe(pod, why),
+                               "state-unsaved",
+                               {}});
+  }
+}
+
 }  // namespace ka::line

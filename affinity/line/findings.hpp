@@ -11,6 +11,7 @@
 #include "affinity/line/cgroup_keeper.hpp"
 #include "affinity/line/report.hpp"
 #include "affinity/line/views.hpp"
+#include "affinity/registry/state_files.hpp"
 #include "policy/ledger/contests.hpp"
 #include "policy/ledger/start_gate.hpp"
 #include "policy/plan/invariants.hpp"
@@ -85,5 +86,9 @@ void collect_isolation(const std::string& sandbox,
 
 /// Who owns which CPU is not known yet: nothing that is held against it is certain.
 void collect_start(const policy::ledger::StartGate& gate, VerifyReport& report);
+
+/// Sandboxes, by id, whose state on disk is not as it is: all is as planned, and a daemon that
+/// starts now would know less.
+void collect_unsaved(const std::map<std::string, registry::Unsaved>& unsaved, VerifyReport& report);
 
 }  // namespace ka::line

@@ -219,10 +219,22 @@ void Pass::accept_given_back(const policy::plan::Write& write, Sandbox& sandbox,
 Pass::Placements Pass::placements_to_write(const Sandbox& sandbox) {
   const bool give_back = node_.is_given_back(sandbox);
   if (give_back ? sandbox.left_alone() : node_.options.observe) return {};
-  if (give_back) return within(extent_, sandbox, sandbox.placements_of_originals());
+  if (give_back) return within(extent_, sandbox, originals_of(sandbox));
   Placements placements = within(extent_, sandbox, sandbox.placements());
   std::ranges::move(within(Extent::kNarrow, sandbox, placements_of_unseen(sandbox)),
                     std::back_inserter(placements));
+  return placements;
+}
+
+/// Who has taken the CPUs of a pod that ends may be there before its VM has ended.
+Pass::Placements Pass::originals_of(const Sandbox& sandbox) const {
+  Placements placements = sandbox.placements_of_originals();
+  if (!sandbox.unlisted()) return placements;
+  const policy::CpuSet foreign = node_.foreign_to(sandbox);
+  for (auto& placement : placements) {
+    placement.wanted -= foreign;
+    placement.whole -= foreign;
+  }
   return placements;
 }
 

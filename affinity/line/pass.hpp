@@ -54,6 +54,7 @@ class Pass {
   Affected apply_to(const Affected& sandboxes);
   Affected write_masks(const Affected& sandboxes);
   Placements placements_to_write(const Sandbox& sandbox);
+  Placements originals_of(const Sandbox& sandbox) const;
   Placements within(Extent extent, const Sandbox& sandbox, Placements placements) const;
   Placements placements_of_unseen(const Sandbox& sandbox);
   static void accept_given_back(const policy::plan::Write& write, Sandbox& sandbox,

@@ -120,6 +120,9 @@ class Sandbox {
 
   bool released() const { return released_; }
   void set_released(bool released) { released_ = released; }
+  /// It is released because its source does not list it any more, while its VM lives.
+  bool unlisted() const { return unlisted_; }
+  void set_unlisted(bool unlisted) { unlisted_ = unlisted; }
   /// Its threads are released: other programs decide their masks.
   bool left_alone() const { return left_alone_; }
   void set_left_alone(bool left_alone) { left_alone_ = left_alone; }
@@ -170,7 +173,7 @@ class Sandbox {
   ClassKeeper classes_;
   IsolationRecord isolation_;
   std::set<std::string> reported_foreign_;
-  bool released_ = false, left_alone_ = false;
+  bool released_ = false, left_alone_ = false, unlisted_ = false;
 };
 
 }  // namespace ka::line

@@ -94,6 +94,7 @@ VerifyReport Verifier::verify() {
   collect_grades(node_.graded_pods(), report_);
   collect_tuning(node_, report_);
   collect_start(node_.registry.gate(), report_);
+  collect_unsaved(node_.registry.unsaved(), report_);
   collect_contests(node_.registry.contests(), report_);
   collect_refused_vmms(node_.registry.refused_vmms(), report_);
   for (const auto& violation : policy::plan::check_dedicated(dedicated_)) {

@@ -20,6 +20,13 @@ std::string unsaved_text(const Unsaved& unsaved) {
 
 }  // namespace
 
+std::string describe(const std::string& pod, const Unsaved& unsaved) {
+  return unsaved.is_removed
+             ? "sandbox " + pod +
+                   " is removed, and its state is still on disk, retrying: " + unsaved.reason
+             : "the state of sandbox " + pod + " is not on disk, retrying: " + unsaved.reason;
+}
+
 void StateFiles::save(const std::string& pod) {
   saved_.insert(pod);
   write(pod);

@@ -23,6 +23,9 @@ struct Unsaved {
   bool operator==(const Unsaved&) const = default;
 };
 
+/// "the state of sandbox s1 is not on disk, retrying: No space left on device".
+std::string describe(const std::string& pod, const Unsaved& unsaved);
+
 class StateFiles {
  public:
   /// Both must outlive it.

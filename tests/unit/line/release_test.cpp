@@ -149,6 +149,19 @@ TEST_CASE("enable = false and removal release too") {
   CHECK(scene.cpus(111) == "0-7");
 }
 
+TEST_CASE("a VM that outlives its pod gets no CPU of another pod back") {
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  scene.boot_vm(200, 1);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s2", "c", {6}, false));
+  scene.line().handle({policy::ledger::Source::kNri, policy::ledger::PodGone{"s2"}});
+  CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"s1"});
+  CHECK(scene.cpus(210) == "0-3,6-7");
+}
+
 TEST_CASE("a thread whose own mask its cgroup cuts gets the rest of it when the cgroup does") {
   const bool is_all_of_cgroup = GENERATE(false, true);
   LineScene scene;

@@ -39,6 +39,13 @@ struct Restart : LineScene {
   }
 };
 
+bool says_unsaved(LineScene& scene) {
+  const line::VerifyReport report = scene.verifier().verify();
+  return report.verdict() != line::Verdict::kOk &&
+         std::ranges::find(report.findings, "state-unsaved", &line::Finding::reason) !=
+             report.findings.end();
+}
+
 /// A daemon has started that cannot examine the process of a's VMM.
 struct Hidden : Restart {
   explicit Hidden(std::string file = "task/100/stat") : hidden(std::move(file)) {
@@ -410,10 +417,12 @@ TEST_CASE("state that cannot be written is reported once, retried, and written")
   CHECK(std::ranges::count(scene.notified, "state-unsaved") == 1);
   REQUIRE(scene.container("s1", "app", {3}, true));
   CHECK(scene.line().node().registry.unsaved().contains("s1"));
+  CHECK(says_unsaved(scene));
   CHECK(std::ranges::count(scene.notified, "state-unsaved") == 1);
   std::filesystem::remove(file);
   scene.line().check_drift();
   CHECK(scene.line().node().registry.unsaved().empty());
+  CHECK_FALSE(says_unsaved(scene));
   CHECK(std::filesystem::is_regular_file(file));
   scene.start();
   scene.line().adopt();

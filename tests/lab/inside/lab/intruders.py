@@ -29,9 +29,12 @@ _TURN = 0.5  # seconds
 _TURNS_KEPT = 20
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SHIM = "containerd-shim"
+_KVM = "kvm-"
+_BIRTH = "it was born there"
 GOING = "pods that were going"
 HELD = "pods whose cgroup allowed nothing else"
 STAYING = "pods that stay"
+STARTING = "KVM's kernel threads of VMs that start"
 
 
 @dataclass
@@ -88,7 +91,7 @@ def show(report: Report) -> None:
     """Prints the figures."""
     print(f"          {report.switches} switches on CPUs of pods were seen, {report.lost} trace events lost", flush=True)
     print(f"          {report.unnamed} threads ended before they could be told from those of sandboxes", flush=True)
-    for kind in (STAYING, HELD, GOING):
+    for kind in (STAYING, STARTING, HELD, GOING):
         some = sorted((visit for visit in report.visits if visit.kind == kind), key=Visit.milliseconds)
         print(f"          {kind}: {len(some)} visits" + (f", {_figures(some)}" if some else ""), flush=True)
         if shims := [visit for visit in some if visit.thread.startswith(_SHIM)]:
@@ -233,12 +236,14 @@ class _Watch:
             return
         since, begun = self._began(tid, owned, at)
         kind = self._kind(tid, pod.uid, at)
+        if kind == STAYING and begun == _BIRTH and found["comm"].startswith(_KVM):
+            kind = STARTING
         self._open[key] = Visit(kind, pod.uid, pod.name, f"{found['comm']} {tid}", cpu, since, max(at, since), begun)
 
     def _began(self, tid: int, owned: _Owned, at: float) -> tuple[float, str]:
         """Since when a thread could know better, and whose doing it was that it may run there."""
         moves = [move for move in self._moves.since(tid, owned.since) if move.at <= at]
-        causes = [(owned.since, "kubelet gave the CPU away under it"), (_born(tid), "it was born there")]
+        causes = [(owned.since, "kubelet gave the CPU away under it"), (_born(tid), _BIRTH)]
         return max(causes + [(move.at, f"{move.by} let it there") for move in moves[-1:]])
 
     def _kind(self, tid: int, uid: str, at: float) -> str:
