@@ -276,6 +276,9 @@ base::Result<VmmThreads> Discovery::observe(const MonitorFacts* monitor, base::T
   if (!vmm) return unexpected(std::move(vmm.error()));
   Observation now{
       .vmm = std::move(*vmm), .beside = {}, .members = {}, .foreign = {}, .monitor = {}};
+  if (is_shim(state.roots.proc, now.vmm.pid, now.vmm.comm)) {
+    state.kin.find_started(state.roots, now.vmm, trouble);
+  }
   state.read_beside(now, neighbour_of, stats, trouble);
   if (monitor != nullptr) now.monitor = *monitor;
   const bool was_read = state.answer.complete && !state.is_refused;

@@ -42,6 +42,13 @@ void Kin::find(const Roots& roots, const Target& target, const SeenProcess& vmm,
   find_serving(roots, vmm, fds, trouble);
 }
 
+void Kin::find_started(const Roots& roots, const SeenProcess& shim, base::Trouble& trouble) {
+  if (!started_.found.empty() || !started_.due()) return;
+  const auto started = children(roots.proc, shim.pid, trouble);
+  if (started.empty()) return;
+  started_.record(by_pid(kvm_kernel_threads(roots.proc, shim, started, trouble)));
+}
+
 void Kin::renew() {
   vhost_.renew();
   serving_.renew();
@@ -49,8 +56,9 @@ void Kin::renew() {
 }
 
 bool Kin::has(const policy::ProcessId& process) const {
-  return std::ranges::any_of(std::array{&relatives_, &vhost_.found, &kvm_threads_.found},
-                             [&](const auto* some) { return has_process(*some, process); });
+  return std::ranges::any_of(
+      std::array{&relatives_, &vhost_.found, &kvm_threads_.found, &started_.found},
+      [&](const auto* some) { return has_process(*some, process); });
 }
 
 bool Kin::serves(const policy::ProcessId& process) const {
@@ -63,7 +71,8 @@ bool Kin::is_connected(const policy::ProcessId& process) const {
 
 std::set<int> Kin::pids() const {
   std::set<int> pids;
-  for (const auto* some : {&relatives_, &vhost_.found, &kvm_threads_.found, &serving_.found}) {
+  for (const auto* some :
+       {&relatives_, &vhost_.found, &kvm_threads_.found, &started_.found, &serving_.found}) {
     for (const auto& [pid, start_time] : *some) pids.insert(pid);
   }
   return pids;
@@ -97,7 +106,7 @@ void Kin::find_kvm_threads(const Roots& roots, const SeenProcess& vmm, const Ope
                            bool has_monitor, base::Trouble& trouble) {
   if (std::exchange(has_monitor_, has_monitor) != has_monitor) kvm_threads_.renew();
   if (fds.kvm_vcpus.empty() || !kvm_threads_.due()) return;
-  kvm_threads_.record(by_pid(kvm_kernel_threads(roots.proc, vmm, trouble)));
+  kvm_threads_.record(by_pid(kvm_kernel_threads(roots.proc, vmm, {}, trouble)));
 }
 
 /// A process's identity is read before its mappings: if that was another one's, it is not there

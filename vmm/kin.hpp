@@ -39,6 +39,9 @@ class Kin {
   /// Searches for processes that may have appeared. `has_monitor`: the VMM's monitor answers.
   void find(const Roots& roots, const Target& target, const SeenProcess& vmm, const OpenFds& fds,
             bool has_monitor, base::Trouble& trouble);
+  /// `shim` stands for the VMM that it starts: searches for KVM's threads of that one, until there
+  /// are some.
+  void find_started(const Roots& roots, const SeenProcess& shim, base::Trouble& trouble);
   /// The next find() searches for all of them.
   void renew();
 
@@ -75,6 +78,8 @@ class Kin {
   /// Searched once there are vCPUs. QEMU creates its timer after them and before its monitor
   /// answers (pc_basic_device_init() in hw/i386/pc.c): searched again then.
   Search kvm_threads_{.most = 3};
+  /// While a shim stands for the VMM: it is looked at a few times (StartProbes).
+  Search started_{.most = 20};
   bool has_monitor_ = false;
 };
 

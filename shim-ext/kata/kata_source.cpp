@@ -90,7 +90,8 @@ KataSource::KataSource(boost::asio::io_context& io, const base::Clock& clock, so
                       return vmm::shim_in_bundle(roots_, bundle.directory, bundle.id);
                     },
                 .starting_shims = [this] { return vmm::starting_shims(roots_); },
-                .handle = [this](const auto& found) { return observe_bundles(found); }}) {}
+                .handle = [this](const auto& found) { return observe_bundles(found); }}),
+      probes_(io, clock, [this](const std::string& id) { return probe_starting(id); }) {}
 
 void KataSource::refresh() {
   bundles_.refresh();
@@ -187,7 +188,24 @@ void KataSource::narrow_starting(const std::vector<BundleWatch::Found>& found) {
       node_.observe(bundle.id);
     }
   }
-  if (!news.empty()) report(news);
+  if (!news.empty()) report_starting(news);
+}
+
+/// Each names a shim.
+void KataSource::report_starting(const Events& events) {
+  report(events);
+  for (const ledger::Event& event : events) {
+    probes_.add(std::get<ledger::PodSeen>(event.body).id);
+  }
+}
+
+/// False: it has ended, or its VMM is known.
+bool KataSource::probe_starting(const std::string& sandbox) {
+  const ledger::PodRecord* known = node_.ledger().find(sandbox);
+  if (known == nullptr || !known->vmm) return false;
+  if (!vmm::is_shim_of(roots_, *known->vmm, sandbox)) return false;
+  node_.observe(sandbox);
+  return true;
 }
 
 /// False: a process that is still executing its program was not trusted, or not narrowed, and must
@@ -206,7 +224,7 @@ bool KataSource::is_handled(const BundleWatch::Found& found) const {
 void KataSource::narrow_shim(const ledger::Event& event) {
   const std::string& sandbox = std::get<ledger::PodSeen>(event.body).id;
   const ledger::PodRecord* known = node_.ledger().find(sandbox);
-  if (known == nullptr || !known->vmm) report({event});
+  if (known == nullptr || !known->vmm) report_starting({event});
 }
 
 /// Reads the masks of sandboxes for which no other source reports.

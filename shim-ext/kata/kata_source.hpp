@@ -12,6 +12,7 @@
 #include "base/log/log.hpp"
 #include "shim-ext/kata/bundle_watch.hpp"
 #include "shim-ext/kata/kata_watch.hpp"
+#include "shim-ext/kata/start_probes.hpp"
 #include "shim-ext/source/node.hpp"
 #include "shim-ext/source/source.hpp"
 #include "vmm/facts/facts.hpp"
@@ -42,6 +43,8 @@ class KataSource final : public source::Source {
   void narrow_starting(const std::vector<BundleWatch::Found>& found);
   bool is_handled(const BundleWatch::Found& found) const;
   void narrow_shim(const policy::ledger::Event& event);
+  void report_starting(const std::vector<policy::ledger::Event>& events);
+  bool probe_starting(const std::string& sandbox);
   void report(const std::vector<policy::ledger::Event>& events);
   void set_paused(bool paused);
   void forget_ended();
@@ -63,6 +66,7 @@ class KataSource final : public source::Source {
   std::set<std::string> masks_;  ///< sandboxes whose mask was reported
   KataWatch watch_;
   BundleWatch bundles_;
+  StartProbes probes_;
 };
 
 }  // namespace ka::kata

@@ -75,16 +75,15 @@ constexpr std::string_view kPit = "kvm-pit/";
 constexpr std::string_view kHugePageRecovery = "kvm-nx-lpage-recovery-";
 
 /// KVM names its kernel threads after the process that made them: any of its threads would do.
-bool is_kvm_thread_of(std::string_view prefix, std::string_view comm,
-                      std::span<const SeenThread> vmm_threads) {
-  if (!comm.starts_with(prefix)) return false;
-  const auto pid = base::parse_number(comm.substr(prefix.size()));
-  return pid && is_thread_of(vmm_threads, static_cast<int>(*pid));
-}
-
-bool works_for_kvm(std::string_view comm, std::span<const SeenThread> vmm_threads) {
-  return is_kvm_thread_of(kPit, comm, vmm_threads) ||
-         is_kvm_thread_of(kHugePageRecovery, comm, vmm_threads);
+/// Absent: it is none of KVM's.
+std::optional<int> maker_of(std::string_view comm) {
+  for (const std::string_view prefix : {kPit, kHugePageRecovery}) {
+    if (!comm.starts_with(prefix)) continue;
+    if (const auto pid = base::parse_number(comm.substr(prefix.size()))) {
+      return static_cast<int>(*pid);
+    }
+  }
+  return std::nullopt;
 }
 
 /// Kernel threads that are not older than the VMM, whose they are by their names. kthreadd's
@@ -228,10 +227,10 @@ std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trou
 Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                      std::span<const SeenThread> vmm_threads) {
   if (process.ppid == kKthreadd && works_for(process.comm, vmm_threads)) return Role::kVhost;
-  if (process.ppid == kKthreadd && is_kvm_thread_of(kPit, process.comm, vmm_threads)) {
-    return Role::kPit;
+  if (const auto maker = maker_of(process.comm); maker && process.ppid == kKthreadd) {
+    const bool is_its_timer = process.comm.starts_with(kPit) && is_thread_of(vmm_threads, *maker);
+    return is_its_timer ? Role::kPit : Role::kEmulator;
   }
-  if (process.ppid == kKthreadd && is_huge_page_recovery(process.comm)) return Role::kEmulator;
   if (is_shim(proc, process.pid, process.comm)) return Role::kShim;
   return role_of_program(proc, process.pid, process.comm);
 }
@@ -323,7 +322,14 @@ std::vector<policy::ProcessId> vhost_kernel_threads(const std::filesystem::path&
 }
 
 std::vector<policy::ProcessId> kvm_kernel_threads(const std::filesystem::path& proc,
-                                                  const SeenProcess& vmm, base::Trouble& trouble) {
+                                                  const SeenProcess& vmm,
+                                                  const std::vector<int>& children,
+                                                  base::Trouble& trouble) {
+  const auto works_for_kvm = [&](std::string_view comm, std::span<const SeenThread> vmm_threads) {
+    const auto maker = maker_of(comm);
+    return maker && (is_thread_of(vmm_threads, *maker) ||
+                     std::ranges::find(children, *maker) != children.end());
+  };
   return kernel_threads(proc, vmm, works_for_kvm, trouble);
 }
 

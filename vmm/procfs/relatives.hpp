@@ -26,8 +26,8 @@ base::Result<std::string> read_program_name(const std::filesystem::path& proc, i
 
 /// kShim for containerd-shim-* (not runc's: above a VMM it is the shim of the container that the
 /// VMM runs in), that of its program (virtiofsd), kVhost for a vhost kernel thread that works for
-/// one of `vmm_threads`, kPit for KVM's timer of its VM, kEmulator for KVM's recovery of huge
-/// pages, else kHelper.
+/// one of `vmm_threads`, kPit for KVM's timer of its VM, kEmulator for KVM's timer of another one
+/// (a shim stands for it) and recovery of huge pages, else kHelper.
 policy::Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                              std::span<const SeenThread> vmm_threads);
 
@@ -78,10 +78,12 @@ std::vector<policy::ProcessId> virtiofsd_children(const std::filesystem::path& p
 std::vector<policy::ProcessId> vhost_kernel_threads(const std::filesystem::path& proc,
                                                     const SeenProcess& vmm, base::Trouble& trouble);
 
-/// Kernel threads "kvm-pit/N" and "kvm-nx-lpage-recovery-N", N the VMM: KVM's timer for a VM that
-/// has one, and its recovery of huge pages before 6.13. Asks every kernel thread younger than the
-/// VMM for its name.
+/// Kernel threads "kvm-pit/N" and "kvm-nx-lpage-recovery-N", N the VMM or one of `children`: KVM's
+/// timer for a VM that has one, and its recovery of huge pages before 6.13. Asks every kernel
+/// thread younger than `vmm` for its name.
 std::vector<policy::ProcessId> kvm_kernel_threads(const std::filesystem::path& proc,
-                                                  const SeenProcess& vmm, base::Trouble& trouble);
+                                                  const SeenProcess& vmm,
+                                                  const std::vector<int>& children,
+                                                  base::Trouble& trouble);
 
 }  // namespace ka::vmm

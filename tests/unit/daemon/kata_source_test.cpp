@@ -153,6 +153,22 @@ TEST_CASE("a shim leaves others' CPUs when its sandbox's directory appears, and 
   CHECK(view->plan.mask == CpuSet{2, 3});
 }
 
+TEST_CASE("KVM's timer of a VM leaves others' CPUs before anybody reports the VM") {
+  constexpr int kTimer = 5000;
+  Scene scene;
+  scene.admit("other", CpuSet{4, 5});
+  scene.start_shim();
+  std::filesystem::create_directories(scene.dir.path() / "vc/sbs/s1");
+  scene.run_ready();
+  scene.start_vmm();
+  scene.node.process(2, 0, "kthreadd", "");
+  scene.node.process(kTimer, 2, "kvm-pit/" + std::to_string(kVmm), "");
+  scene.node.children(2, std::to_string(kTimer));
+  scene.calls.own[kTimer] = scene.machine;
+  tests::run_for(scene.io, scene.clock, std::chrono::milliseconds(400));
+  CHECK(scene.cpus(kTimer) == "0-3,6-7");
+}
+
 TEST_CASE("Kata's directories have reported when each sandbox in them was read") {
   Scene scene;
   scene.line().expect(policy::ledger::Source::kPersist);

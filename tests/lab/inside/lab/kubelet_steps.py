@@ -24,7 +24,7 @@ _AWAY = 3.0
 _BOUNDS = {
     # The daemon may be away, and the node is emulated. Without a daemon kubelet and Kata take up to 10 s: a longer bound would prove nothing.
     intruders.STAYING: 2 * _AWAY,
-    # The kernel makes them with all CPUs; whose they are is known when Kata or the runtime reports the VM, after its guest has booted.
+    # The kernel makes them with all CPUs and without a notification: a VM that starts is looked at with growing pauses.
     intruders.STARTING: 20,
     # Kata's cgroup allows the thread nothing else until kubelet updates its container, every 10 s: containerd and Kata come after.
     intruders.HELD: 20,
