@@ -95,7 +95,7 @@ inline constexpr std::string_view kDomainAnnotation = "libvirt_domain";
 
 inline constexpr Key kKeys[] = {
     {"enable", Type::kFlag, "true", "", Reload::kApplied, &Config::enable,
-     "false: give every thread back the mask it would have without kata-affinity."},
+     "false: restore for every thread the mask that it would have without kata-affinity."},
     {"mode", Type::kChoice, "follow", "follow observe managed", Reload::kApplied,
      [](Config& config, const std::string& text) {
        config.mode = text == "observe"   ? Mode::kObserve
@@ -103,8 +103,8 @@ inline constexpr Key kKeys[] = {
                                          : Mode::kFollow;
      },
      "follow: apply kubelet's cpusets. observe: plan and report, write nothing. managed: give "
-     "containers their CPUs through NRI, where kubelet's CPU manager policy is none; to and from "
-     "managed takes a restart."},
+     "containers their CPUs through NRI, where kubelet's CPU manager policy is none; a change to "
+     "or from managed requires a restart."},
     {"vcpu_pinning", Type::kChoice, "dedicated", "dedicated balanced mask none", Reload::kApplied,
      [](Settings& settings, const std::string& text) {
        settings.vcpu_pinning = *documents::parse_vcpu_pinning(text);
@@ -117,9 +117,9 @@ inline constexpr Key kKeys[] = {
      [](Settings& settings, const std::string& text) {
        settings.housekeeping = *documents::parse_housekeeping(text);
      },
-     "CPUs for everything but dedicated vCPUs. shared-pool: the node's shared pool, where the "
-     "thread's cgroup allows it; else as sandbox. sandbox: the sandbox mask without dedicated "
-     "CPUs. isolate: one core of the sandbox, set aside."},
+     "CPUs for everything but dedicated vCPUs. shared-pool: the node's shared pool if the thread's "
+     "cgroup allows it, else as sandbox. sandbox: the sandbox mask without dedicated CPUs. "
+     "isolate: one core of the sandbox, set aside."},
     {"emulator", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
      set_housekeeping<policy::Role::kEmulator>, "Overrides housekeeping for emulator threads."},
     {"iothread", Type::kHousekeeping, "", "shared-pool sandbox isolate", Reload::kApplied,
@@ -150,7 +150,7 @@ inline constexpr Key kKeys[] = {
      [](Settings& settings, const std::vector<std::string>& words) {
        for (const std::string& word : words) settings.allow_grades.insert(parse_grade(word));
      },
-     "Grades that pods may request by annotation kata-affinity.io/grade, where allow_annotations "
+     "Grades that pods may request by annotation kata-affinity.io/grade, if allow_annotations "
      "lists grade."},
     {"allow_crio_annotations", Type::kWords, "",
      "cpu-load-balancing.crio.io irq-load-balancing.crio.io cpu-c-states.crio.io "
@@ -162,18 +162,18 @@ inline constexpr Key kKeys[] = {
            settings.allow_tuning.insert(info.kind);
        }
      },
-     "CRI-O's annotations that have an effect here for containers with CPUs of their own, where "
+     "CRI-O's annotations that have an effect here for containers with CPUs of their own, if "
      "allow_annotations lists crio; requires kata-affinity-helper."},
     {"quiet_namespaces", Type::kNamespaces, "", "", Reload::kApplied,
      [](Config& config, const std::vector<std::string>& words) {
        config.quiet.namespaces = {words.begin(), words.end()};
      },
-     "Namespaces whose pods have grade quiet, whatever the grade of their handler is."},
+     "Namespaces whose pods have grade quiet, whatever their handler's grade."},
     {"realtime_namespaces", Type::kNamespaces, "", "", Reload::kApplied,
      [](Config& config, const std::vector<std::string>& words) {
        config.quiet.realtime_namespaces = {words.begin(), words.end()};
      },
-     "Namespaces whose pods have grade realtime, whatever the grade of their handler is."},
+     "Namespaces whose pods have grade realtime, whatever their handler's grade."},
     {"realtime_priority", Type::kPriority, "1", "", Reload::kApplied,
      [](Config& config, const std::string& text) {
        config.quiet.realtime_priority = std::stoi(text);
@@ -184,21 +184,21 @@ inline constexpr Key kKeys[] = {
        config.quiet.realtime_full_power = text == "full";
      },
      "full: CPUs of dedicated vCPUs with grade realtime wake up without delay and run at full "
-     "frequency, where the machine has idle states and governors. keep: leave that as it is."},
+     "frequency, if the machine has idle states and governors. keep: leave both unchanged."},
     {"realtime_rdtclass", Type::kClass, "", "", Reload::kApplied,
      [](Config& config, const std::string& text) { config.quiet.realtime_rdtclass = text; },
-     "Resource class that the vCPUs of exclusive containers have with grade realtime, where their "
-     "pod requests none. Empty: none."},
+     "Resource class for the vCPUs of exclusive containers with grade realtime whose pod requests "
+     "none. Empty: none."},
     {"quiet_floor", Type::kCpus, "", "", Reload::kApplied,
      [](Config& config, const std::string& text) {
        config.quiet.floor = policy::parse_list<policy::CpuTag>(text).value_or(policy::CpuSet{});
      },
      "CPUs that grade = quiet never takes from the host. Empty: the shared pool and kubelet's "
-     "reserved CPUs, or one core where there are none."},
+     "reserved CPUs, or one core if there are none."},
     {"quiet_partitions", Type::kFlag, "true", "", Reload::kApplied,
      [](Config& config, const std::string& text) { config.quiet.partitions = text == "true"; },
-     "Dedicated vCPUs of quiet sandboxes get a cpuset partition of their own, where the kernel has "
-     "remote ones (6.7 and later) and the sandbox's cgroup has other CPUs, too."},
+     "true: dedicated vCPUs of quiet sandboxes get a cpuset partition of their own, if the kernel "
+     "has remote ones (6.7 and later) and the sandbox's cgroup also has other CPUs."},
     {"helper_socket", Type::kPath, "/run/kata-affinity/helper.sock", "", Reload::kNextStart,
      &Config::helper_socket,
      "Socket of kata-affinity-helper, for the grades quiet and realtime, and classes with l3, l2 "
@@ -211,8 +211,8 @@ inline constexpr Key kKeys[] = {
      [](Settings& settings, const std::string& text) {
        settings.guest.agent = *documents::parse_guest_agent(text);
      },
-     "Which agent in the guest applies container cpusets. auto: ours, or kata-agent where ours "
-     "does not respond."},
+     "Which agent in the guest applies container cpusets. auto: ours, or kata-agent if ours does "
+     "not respond."},
     {"guest_irqs", Type::kChoice, "floating", "floating none", Reload::kApplied,
      [](Settings& settings, const std::string& text) {
        settings.guest.move_interrupts = text == "floating";
@@ -227,15 +227,15 @@ inline constexpr Key kKeys[] = {
     {"metrics_listen", Type::kAddress, "", "", Reload::kNextStart, &Config::metrics_listen,
      "ADDRESS:PORT on which to serve Prometheus metrics over TCP, in addition to the API socket."},
     {"read_socket", Type::kPathOrNone, "", "", Reload::kNextStart, &Config::read_socket,
-     "Second socket of the API, which accepts reads and verify and refuses everything else: for "
-     "clients that are not root. Empty: none."},
+     "Second socket of the API, for clients that are not root. It accepts reads and verify, and "
+     "refuses everything else. Empty: none."},
     {"read_socket_mode", Type::kChoice, "0660", "0600 0660 0666", Reload::kNextStart,
      &Config::read_socket_mode,
-     "Permissions of read_socket. Its group is that of its directory where that has the setgid "
-     "bit, else the daemon's."},
+     "Permissions of read_socket. Its group is that of its directory if that has the setgid bit, "
+     "else the daemon's."},
     {"log_level", Type::kChoice, "info", "error warning info debug", Reload::kApplied,
      [](Config& config, const std::string& text) { config.log_level = *log::parse_level(text); },
-     "Least severe messages to log."},
+     "Lowest severity of messages to log."},
     {"state_dir", Type::kPath, "/run/kata-affinity/state", "", Reload::kNextStart,
      &Config::state_dir,
      "Directory for state that survives a daemon restart. Must not survive a reboot."},
@@ -244,8 +244,8 @@ inline constexpr Key kKeys[] = {
      "kubelet's CPU manager state: which container owns which CPU. Empty: not read."},
     {"pod_resources", Type::kPathOrNone, "/var/lib/kubelet/pod-resources/kubelet.sock", "",
      Reload::kNextStart, &Config::pod_resources,
-     "Socket of kubelet's PodResources API: who owns which CPU, where kubelet_state does not say "
-     "it, and a cross-check for verify. Empty: not asked."},
+     "Socket of kubelet's PodResources API: who owns which CPU if kubelet_state does not say, and "
+     "a cross-check for verify. Empty: not used."},
     {"cdi_dir", Type::kPathOrNone, "/var/run/cdi", "", Reload::kNextStart, &Config::cdi_dir,
      "Directory of CDI files: which CPUs dra-driver-cpu has prepared for a ResourceClaim. Empty: "
      "not read."},
@@ -295,7 +295,8 @@ inline constexpr Key kKeys[] = {
      "one-socket balance rank take-split take-fitting keep-promised keep-packed",
      Reload::kNextStart,
      [](Rules& rules, const std::vector<std::string>& words) { rules.steps = words; },
-     "Steps of the allocation pipeline, in place of those of placement. Empty: those."},
+     "Steps of the allocation pipeline to use instead of those of placement. Empty: those of "
+     "placement."},
     {"managed.align", Type::kChoice, "none", "none best-effort restricted single-numa-node",
      Reload::kNextStart,
      [](Rules& rules, const std::vector<std::string>& words) {
@@ -350,8 +351,8 @@ inline constexpr Key kKeys[] = {
      [](Rules& rules, const std::vector<std::string>& words) {
        rules.refuse = words.front() == "refuse";
      },
-     "Where a container cannot have its class, which an event reports. shared-pool: it runs there. "
-     "refuse: it is not created."},
+     "What happens to a container that cannot have its class, which an event reports. shared-pool: "
+     "it runs there. refuse: it is not created."},
 };
 
 /// nullptr where there is no such key.
