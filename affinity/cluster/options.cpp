@@ -37,19 +37,19 @@ void declare(CLI::App& app, Options& options, std::string& mark) {
       ->required()
       ->type_name("PORT");
   usage::add_duration(app, "--interval", options.interval,
-                      "between two looks at the daemon (default: 5s)");
+                      "between two polls of the daemon (default: 5s)");
   usage::add_duration(app, "--pace", options.pace, "between two writes, on average (default: 4s)");
   app.add_option("--mark-node", mark, "the node itself gets a taint, a label, or nothing")
       ->check(CLI::IsMember({"taint", "label", "none"}))
       ->capture_default_str();
   app.add_option("--nfd-file", options.nfd_file,
-                 "label and taint are left to Node Feature Discovery: its feature file, which must "
+                 "leave label and taint to Node Feature Discovery: its feature file, which must "
                  "exist (default: NFD_FILE)")
       ->envname("NFD_FILE")
       ->type_name("PATH");
   app.add_flag("--classes", options.reports_classes,
                "send the daemon the classes that pods request by annotation (mode managed)");
-  app.add_flag("--withdraw", options.withdraws, "take conditions, label and taint back, and wait");
+  app.add_flag("--withdraw", options.withdraws, "remove conditions, label and taint, and wait");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  systemctl enable --now kata-affinity-helper.socket   the daemon starts it\n"
-    "  kata-affinity-helper --restore                       put all back";
+    "  kata-affinity-helper --restore                       restore everything";
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("--config", options.config, "configuration.toml (default: the first of Kata's)")
@@ -24,7 +24,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--state", options.state, "where it records what it changes")
       ->type_name("DIR")
       ->capture_default_str();
-  app.add_flag("--restore", options.restore, "put back all that was changed, and exit");
+  app.add_flag("--restore", options.restore, "restore everything that was changed, and exit");
   usage::add_topology(app, options.topology);
   app.add_option("--proc", options.roots.proc, "where proc is mounted")
       ->type_name("DIR")

@@ -29,10 +29,10 @@ void declare_plan(CLI::App& app, Command& chosen) {
   CLI::Option* previous = add_value(command, "--previous", "FILE", options->previous,
                                     "an earlier output of plan --json");
   CLI::Option* pod = add_value(command, "--pod", "FILE", options->pod,
-                               "in managed mode: would this pod (JSON) fit, and where");
+                               "managed mode: whether this pod (JSON) fits, and where");
   pod->excludes(command.get_option("--topology"))->excludes(scenario)->excludes(previous);
   CLI::Option* managed = command.add_flag("--managed", options->managed,
-                                          "what managed mode would make of the node's containers");
+                                          "how managed mode would place the node's containers");
   managed->excludes(command.get_option("--topology"))
       ->excludes(scenario)
       ->excludes(previous)

@@ -43,10 +43,11 @@ void declare_selftest(CLI::App& app, Command& chosen) {
       ->excludes(clean);
   add_value(command, "--runtime-endpoint", "SOCKET", options->runtime_endpoint,
             "CRI socket, without kubelet (default: containerd's)");
-  command.add_flag("--demo", options->demo, "also measure waiting, released and placed (20 s)")
+  command
+      .add_flag("--demo", options->demo, "also measure waiting times, released and placed (20 s)")
       ->excludes(clean);
   usage::add_duration(command, "--time-limit", options->time_limit,
-                      "for the proof, and again for removal (default: 120s)");
+                      "for the check, and again for removal (default: 120s)");
   add_value(command, "--report", "FILE", options->report, "also write the JSON document here");
 }
 
@@ -57,14 +58,16 @@ void declare_setup(CLI::App& app, Command& chosen) {
   command.add_flag("--yes", options->yes, "write the files");
   command.add_flag("--undo", options->undo, "remove what setup wrote");
   command.add_flag("--proxy", options->proxy, "also create a containerd runtime for the proxy");
-  command.add_option("--profile", options->profile, "what to set (default: as it is, or isolated)")
+  command
+      .add_option("--profile", options->profile,
+                  "which profile (default: the current one, or isolated)")
       ->check(CLI::IsMember({"watch", "isolated", "default"}));
   add_value(command, "--handler", "NAME", options->handlers,
-            "only for this runtime handler (default: every Kata)");
+            "only for this runtime handler (default: all of Kata's)");
   add_value(command, "--kata-config", "FILE", options->kata_configs,
-            "configuration.toml in another place");
+            "configuration.toml at another path");
   add_value(command, "--settings", "FILE", options->settings,
-            "also write these settings, over the profile's");
+            "also write these settings; they override the profile's");
   add_value(command, "--root", "DIR", options->root, kRootHelp)->capture_default_str();
 }
 
@@ -110,13 +113,14 @@ void declare_explain(CLI::App& app, Command& chosen) {
   const auto sandbox = std::make_shared<ExplainOptions>();
   const auto request = std::make_shared<AllocateOptions>();
   request->explain = true;
-  CLI::App& command = add_about_sandbox(
-      app, chosen, sandbox, "explain", "show why threads run where they do, whose a CPU is", false);
+  CLI::App& command =
+      add_about_sandbox(app, chosen, sandbox, "explain",
+                        "show why threads run where they do, or who owns a CPU", false);
   CLI::Option* cpus = declare_request(command, *request);
   hide_request(command);
   cpus->description("instead of SANDBOX: explain a choice, see allocate");
   cpus->excludes(command.get_option("SANDBOX"));
-  command.add_option("--cpu", sandbox->cpu, "instead of SANDBOX: whose CPU N is, and who says so")
+  command.add_option("--cpu", sandbox->cpu, "instead of SANDBOX: who owns CPU N, by which source")
       ->type_name("N")
       ->check(CLI::Range(0, policy::kMaxIds - 1))
       ->excludes(command.get_option("SANDBOX"))
@@ -153,7 +157,8 @@ void declare_views(CLI::App& app, Command& chosen) {
   CLI::App& in_guest = add_about_sandbox(app, chosen, measure, "measure",
                                          "measure wake-up latencies inside a VM", true);
   usage::add_duration(in_guest, "--for", measure->seconds, "up to 50s (default: 10s)");
-  add_value(in_guest, "--vcpus", "LIST", measure->vcpus, "which (default: the dedicated ones)");
+  add_value(in_guest, "--vcpus", "LIST", measure->vcpus,
+            "which vCPUs (default: the dedicated ones)");
   const auto noise = std::make_shared<NoiseOptions>();
   CLI::App& on_cpus = add_about_sandbox(app, chosen, noise, "noise",
                                         "record what else runs on exclusive CPUs", false);
@@ -186,12 +191,12 @@ void declare_managed(CLI::App& app, Command& chosen) {
       ->required()
       ->check(CLI::IsMember({"none", "exclusive", "share"}));
   add_command(app, chosen, std::make_shared<NodeReportOptions>(), "node-report",
-              "show pools, who has what, and check both");
+              "show the pools and who has what, and check both");
   const auto discover = std::make_shared<DiscoverOptions>();
   CLI::App& features = add_command(app, chosen, discover, "discover",
                                    "write the node's features for Node Feature Discovery");
   add_value(features, "--output", "FILE", discover->output,
-            "a file, replaced at once (default: stdout)");
+            "a file, replaced atomically (default: stdout)");
   usage::add_duration(features, "--valid-for", discover->valid_for,
                       "NFD drops them after 90s, 10m, 2h (default: never)");
 }
@@ -206,7 +211,7 @@ void declare_sandbox(CLI::App& app, Command& chosen) {
   CLI::Option* pid = add_value(add, "--vmm-pid", "PID", options->vmm_pid, "process of the VMM")
                          ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   CLI::Option* domain =
-      add_value(add, "--domain", "NAME", options->domain, "libvirt domain, in place of --vmm-pid")
+      add_value(add, "--domain", "NAME", options->domain, "libvirt domain, instead of --vmm-pid")
           ->excludes(pid);
   add_value(add, "--qmp", "PATH", options->qmp, "QMP socket for kata-affinity's own use");
   add_value(add, "--agent", "ADDRESS", options->agent, "address of the guest agent");
