@@ -90,7 +90,7 @@ def rows(result: Isolation) -> dict[str, float]:
     shown |= {f"vCPU {index}: time on CPUs not its container's (%)": use.foreign_percent() for index, use in own.items()}
     shown |= {f"vCPU {index}: involuntary switches (1/s)": use.involuntary_per_second() for index, use in own.items()}
     for quantile in (0.5, 0.9, 0.99, 0.999):
-        shown[f"lateness of wake-ups in the VM: {100 * quantile:g} % are at most (us)"] = result.latency(quantile)
+        shown[f"wake-up latency in the VM, p{100 * quantile:g} (us)"] = result.latency(quantile)
     return shown
 
 
