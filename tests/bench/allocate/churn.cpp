@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   int row = 0;
   fmt::print(
       "| rules | refused | split: nodes | sockets | L3s | cores | free on broken cores | CPU time "
-      "a pod |\n");
+      "per pod |\n");
   fmt::print("|---|---|---|---|---|---|---|---|\n");
   for (const Strategy& strategy : strategies) {
     const Day day = live(machine, strategy);

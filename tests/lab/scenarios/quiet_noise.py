@@ -138,12 +138,12 @@ def table(results: dict[str, Visits], seconds: float) -> str:
     """Markdown: counts a minute, of all of OWN together."""
     rows: dict[str, Callable[[Visits], Counter[str]]] = {
         "switches to tasks that can be moved": lambda visits: visits.movable,
-        "switches to the kernel's threads of one CPU": lambda visits: visits.bound,
+        "switches to per-CPU kernel threads": lambda visits: visits.bound,
         "interrupts that can be moved": lambda visits: visits.interrupts,
         "interrupts that the kernel keeps there": lambda visits: visits.fixed_interrupts,
         "of the CPUs themselves: timer, rescheduling, function calls": lambda visits: visits.vectors,
     }
-    head = f"| a minute, on CPUs {OWN} together | {' | '.join(results)} |\n|---|{'---:|' * len(results)}\n"
+    head = f"| per minute, on CPUs {OWN} together | {' | '.join(results)} |\n|---|{'---:|' * len(results)}\n"
     lines = [f"| {name} | {' | '.join(per_minute(of(visits), seconds) for visits in results.values())} |" for name, of in rows.items()]
     return head + "\n".join(lines) + "\n"
 
@@ -152,7 +152,7 @@ def names(results: dict[str, Visits], seconds: float) -> str:
     """Who that was."""
     text = ""
     for rule, visits in results.items():
-        text += f"\n{rule}:\n\n| | a minute |\n|---|---|\n"
+        text += f"\n{rule}:\n\n| | per minute |\n|---|---|\n"
         for name in ("movable", "bound", "work", "interrupts", "fixed_interrupts", "vectors", "softirqs"):
             text += f"| {name.replace('_', ' ')} | {by_name(getattr(visits, name), seconds)} |\n"
     return text
