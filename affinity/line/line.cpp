@@ -245,18 +245,25 @@ int Line::report_drift(const Affected& sandboxes, Trigger trigger) {
 }
 
 Outcome Line::reconcile(Sandbox& sandbox) {
+  reclaim(sandbox);
+  return run_and_follow_up({&sandbox});
+}
+
+/// That it is to be placed again is saved first, as what release() does is: after kill -9 in the
+/// middle the next daemon would leave alone what is placed in part.
+void Line::reclaim(Sandbox& sandbox) {
+  const bool was_released = sandbox.released();
   sandbox.set_released(false);
   sandbox.retry_refused();
-  return run_and_follow_up({&sandbox});
+  if (!was_released) return;
+  sandbox.set_left_alone(may_be_left_alone(node_, sandbox));
+  node_.registry.save(sandbox.id());
 }
 
 Outcome Line::reconcile_all() {
   node_.registry.dismiss_lost_state();
   for (const std::string& id : Ids(node_.released_pods)) set_pod_released(id, false);
-  for (Sandbox* sandbox : node_.sandboxes.all()) {
-    sandbox->set_released(false);
-    sandbox->retry_refused();
-  }
+  for (Sandbox* sandbox : node_.sandboxes.all()) reclaim(*sandbox);
   return run_and_follow_up(node_.sandboxes.all());
 }
 

@@ -119,6 +119,7 @@ class Line {
   Outcome repair(const Affected& sandboxes, Trigger trigger = Trigger::kCheck);
   int report_drift(const Affected& sandboxes, Trigger trigger);
   void add_or_remove_sandbox(const std::string& pod);
+  void reclaim(Sandbox& sandbox);
   void set_pod_released(const std::string& id, bool released);
 
   // Events (events.cpp).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <stdexcept>
 
 #include "affinity/line/line.hpp"
 #include "tests/catch.hpp"
@@ -63,6 +64,32 @@ TEST_CASE("other programs' changes to released threads are left alone, until rec
   CHECK(scene.cpus(111) == "4");
   REQUIRE(scene.requests().release("s1"));
   CHECK(scene.cpus(111) == "0-7");
+}
+
+TEST_CASE("what a daemon that is killed was taking back is placed by the next one") {
+  const bool is_all = GENERATE(false, true);
+  LineScene scene;
+  scene.boot_vm(100, 3);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {4, 5}, true));
+  REQUIRE(scene.requests().release("s1"));
+  int writes = 0;
+  scene.calls.before_write = [&](int) {
+    if (++writes == 2) throw std::runtime_error("killed");
+  };
+  if (is_all) {
+    CHECK_THROWS(scene.line().reconcile_all());
+  } else {
+    CHECK_THROWS(scene.requests().reconcile("s1"));
+  }
+  scene.calls.before_write = nullptr;
+  scene.start();
+  scene.line().adopt();
+  CHECK_FALSE(scene.line().node().view("s1")->released);
+  CHECK(scene.cpus(111) == "4");
+  CHECK(scene.cpus(112) == "5");
+  REQUIRE(scene.requests().release("s1"));
+  for (const int tid : {100, 101, 110, 111, 112}) CHECK(scene.cpus(tid) == "0-7");
 }
 
 TEST_CASE("a failed release is retried, except for a libvirt domain") {
