@@ -20,13 +20,18 @@ std::string list(const CpuSet& cpus) { return policy::format_list(cpus); }
 void Play::check_write(int tid) {
   ++writes_;
   kernel_.mirror_write(tid);
+  const Pod* pod = world_.by_pid(vmm_of(tid));
+  const auto released = released_.find(pod == nullptr ? std::string() : pod->id);
+  const bool is_released = released != released_.end();
+  if (is_released && released->second.is_done) {
+    report_failure("thread " + std::to_string(tid) + " was released, and is written to");
+  }
   const CpuSet gained = kernel_.calls.effective(tid) - before_;
   if (gained.empty()) return;
   const std::string what = "thread " + std::to_string(tid) + " was let onto " + list(gained);
   if (!knowledge_.owners_are_known()) report_failure(what + ", and who owns that is not known");
-  const Pod* pod = world_.by_pid(vmm_of(tid));
   const KnownPod* known = pod == nullptr ? nullptr : knowledge_.find(pod->id);
-  if (known == nullptr || !known->vmm || known->vmm->pid != pod->pid) return;
+  if (is_released || known == nullptr || !known->vmm || known->vmm->pid != pod->pid) return;
   const CpuSet foreign = gained & knowledge_.foreign_to(pod->id);
   if (!foreign.empty()) report_failure(what + ", and " + list(foreign) + " is another pod's (I2)");
 }
@@ -40,6 +45,7 @@ void Play::check() {
     if (own == kernel_.calls.own.end() || kernel_.machine.subset_of(own->second)) continue;
     report_failure("process " + std::to_string(pid) + ", which is no VMM, was placed (I9)");
   }
+  note_originals();
   const auto ids = kernel_.line().node().sandbox_ids();
   const auto& unproved = kernel_.line().node().unproved;
   for (const auto& [id, pod] : knowledge_.pods()) {
@@ -67,7 +73,8 @@ void Play::check_at_rest() {
   ++rests_;
   check_verify();
   for (const auto& [id, pod] : knowledge_.pods()) {
-    if (pod.vmm && !pod.unsure && !pins_.contains(id)) check_place(id, pod);
+    if (pod.vmm && !pod.unsure && released_.contains(id)) check_released(id, pod);
+    if (pod.vmm && !pod.unsure && is_held_to_plan(id)) check_place(id, pod);
   }
   check_kept();
 }
@@ -100,7 +107,8 @@ void Play::check_within(const Place& place) {
 
 /// Whoever was on a CPU that is another's by now has left it, where he could.
 void Play::check_pod(const std::string& id, const KnownPod& pod) {
-  if (dirty_.contains(id) || !knowledge_.owners_are_known()) return;
+  const bool is_held = !dirty_.contains(id) && !released_.contains(id);
+  if (!is_held || !knowledge_.owners_are_known()) return;
   const CpuSet foreign = knowledge_.foreign_to(id);
   for (const int tid : kernel_.threads_of(pod.vmm->pid)) {
     const CpuSet on = kernel_.calls.effective(tid) & foreign;
@@ -123,15 +131,24 @@ void Play::quiesce() {
   if (!setup_.has_nri) handle(whole_truth());
   read_assigned();  // what the API assigned to a pod that ended is forgotten until it answers again
   if (!knowledge_.owners_are_known()) {
-    knowledge_.dismiss();
-    kernel_.line().reconcile_all();
+    reclaim_all();
   }
   unpin();
   for (int i = 0; i < 2; ++i) {
     kernel_.clock.advance(std::chrono::seconds(60));
     tick();
   }
+  check_keeps_released();
   check_quiescent();
+}
+
+/// The next daemon leaves alone what this one has released. Then an operator takes it all back.
+void Play::check_keeps_released() {
+  if (released_.empty()) return;
+  if (is_at_rest()) check_at_rest();
+  check_restart();
+  if (is_at_rest()) check_at_rest();
+  reclaim_all();
 }
 
 void Play::check_quiescent() {
@@ -151,8 +168,11 @@ void Play::check_quiescent() {
 /// The daemon's own judgement of all of them, by the kernel's state. That a source is away is said,
 /// and is no fault.
 void Play::check_verify() {
-  for (const auto& finding : kernel_.broken()) {
-    if (is_trapped(finding.sandbox)) continue;
+  const line::VerifyReport report = kernel_.verifier().verify();
+  check_released_are_named(report);
+  for (const auto& finding : report.findings) {
+    if (finding.severity == line::Severity::kNote) continue;
+    if (finding.severity == line::Severity::kDegraded || is_trapped(finding.sandbox)) continue;
     if (finding.reason == "source-down" && !(runtime_is_up_ && assigner_is_up_)) continue;
     report_failure("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
   }
@@ -244,7 +264,7 @@ void Play::check_kept() {
   std::map<std::string, Kept> now;
   for (const auto& [id, pod] : knowledge_.pods()) {
     const CpuSet own = (knowledge_.owned_by(pod) & kernel_.online()) - knowledge_.foreign_to(id);
-    if (!pod.vmm || pod.unsure || own.empty() || pins_.contains(id)) continue;
+    if (!pod.vmm || pod.unsure || own.empty() || !is_held_to_plan(id)) continue;
     Kept& kept = now[id];
     kept.containers = pod.containers;
     kept.own = own;

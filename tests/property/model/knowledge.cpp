@@ -73,7 +73,7 @@ void Knowledge::synced(Source source) {
 
 void Knowledge::time_is_up() { expired_ = true; }
 
-void Knowledge::dismiss() { lost_.clear(); }
+void Knowledge::dismiss() { dismissed_ = true; }
 
 void Knowledge::restart(const std::set<std::string>& damaged) {
   owners_are_known();  // then what was lost has been made up for, also for the next daemon
@@ -89,7 +89,7 @@ void Knowledge::restart(const std::set<std::string>& damaged) {
   silent_ = sources_;
   reported_.clear();
   reported_again_.clear();
-  expired_ = known_ = false;
+  expired_ = known_ = dismissed_ = false;
 }
 
 /// What PodResources assigned to it holds no more: a later pod of its name is another.
@@ -117,7 +117,7 @@ bool Knowledge::owners_are_known() {
   // A sandbox that was added by hand is on nobody's list.
   const bool all_of_runtime =
       std::ranges::all_of(missing, [](const std::string& pod) { return pod.size() == 64; });
-  known_ = missing.empty() || (silent_.empty() && knows_all && all_of_runtime);
+  known_ = dismissed_ || missing.empty() || (silent_.empty() && knows_all && all_of_runtime);
   if (known_) lost_.clear();
   return known_;
 }

@@ -40,6 +40,7 @@ class Knowledge {
   void record(const policy::ledger::Event& event);
   void synced(policy::ledger::Source source);
   void time_is_up();
+  /// An operator does without what is lost.
   void dismiss();
 
   /// A new daemon: it has the state files, without those of `damaged`.
@@ -79,7 +80,8 @@ class Knowledge {
   std::map<std::string, KnownPod> pods_;
   std::set<std::string> lost_, reported_again_;  ///< pods whose state is damaged; told of since
   bool expired_ = false, known_ = true;
-  bool outdated_ = false;  ///< `claims_`: what is not among them may be so all the same
+  bool dismissed_ = false;  ///< an operator does without what is lost
+  bool outdated_ = false;   ///< `claims_`: what is not among them may be so all the same
 };
 
 }  // namespace ka::model

@@ -4,13 +4,15 @@
 // What NRI calls can come twice, and not at all while the runtime is away; what the shim proxy and
 // Kata's persist.json report is lost, doubled, late and out of order; kubelet's file is read late,
 // is gone, cannot be read, or is an old one. In its place there may be kubelet's PodResources API,
-// which answers late, with an old answer, or not at all, or dra-driver-cpu's directory.
+// which answers late, with an old answer, or not at all, or dra-driver-cpu's directory. An operator
+// releases sandboxes and takes them back.
 //
 // After each step: I2 for each write, and that nothing is widened while an owner is unknown; I9;
 // that nothing is forgotten, and that who had to leave a CPU has left. After each step that leaves
 // the daemon nothing to see or do: I1 to I6 and I8, by what it was told, and by its own `verify`
-// (I5 by that alone). After `settle`, when all has been told: the same by the node as it is, that a
-// plan is not written twice, and I7, which takes a restart.
+// (I5 by that alone); what is released has the masks that it had before, and keeps them. After
+// `settle`, when all has been told: the same by the node as it is, that a plan is not written
+// twice, and I7, which takes a restart.
 //
 // 20,000 steps; in the environment KATA_AFFINITY_MODEL_STEPS says how many else,
 // KATA_AFFINITY_MODEL_SEED where to begin (that of a failure plays it alone, with STEPS=1), and

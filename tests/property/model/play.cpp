@@ -63,6 +63,7 @@ Play::Play(const Setup& setup)
       assigned_before_(assigned_) {
   kernel_.calls.before_write = [this](int tid) {
     before_ = kernel_.calls.effective(tid);
+    note_write(tid);
     if (writes_until_kill_ > 0 && --writes_until_kill_ == 0) throw Killed{};
   };
   kernel_.calls.after_write = [this](int tid) { check_write(tid); };
@@ -145,6 +146,12 @@ void Play::change_machine(const Step& step) {
     case What::kUnpin:
       unpin();
       break;
+    case What::kRelease:
+      release(step.choice);
+      break;
+    case What::kReclaim:
+      reclaim(step.choice);
+      break;
     case What::kFault:
       fail(step.choice);
       break;
@@ -155,7 +162,7 @@ void Play::change_machine(const Step& step) {
       go_offline(step.choice);
       break;
     case What::kOnline:
-      for (const Pod& pod : world_.pods()) dirty_.insert(pod.id);
+      for (const Pod& pod : world_.pods()) touch(pod.id);
       kernel_.set_online(kernel_.machine);
       break;
     default:
@@ -168,7 +175,7 @@ void Play::run_pod(std::uint32_t choice) {
   if (pod == nullptr) return;
   pod->runs = true;
   if (pod->is_vm) kernel_.boot(*pod);
-  dirty_.insert(pod->id);
+  touch(pod->id);
   report({world_.seen(*pod)}, pod->id);
 }
 
@@ -185,7 +192,7 @@ void Play::run_container(std::uint32_t choice) {
   report({seen}, id, [this, id, choice] {
     const Pod& same = *world_.find(id);
     if (same.pid == 0) return;
-    dirty_.insert(id);
+    touch(id);
     kernel_.confine(same);
     for (std::uint32_t i = 0; i < choice % 3 && kernel_.may_plug(same.pid); ++i) {
       kernel_.plug_one(same);
@@ -227,7 +234,7 @@ void Play::reconcile(bool owners_only) {
       if (container.owns ? container.exited : owners_only) continue;
       container.cpus = wanted;
       report({world_.seen(pod, container)}, pod.id, [this, &pod] {
-        dirty_.insert(pod.id);
+        touch(pod.id);
         kernel_.confine(pod);
       });
     }
@@ -259,7 +266,7 @@ void Play::end_vmm(std::uint32_t choice) {
 void Play::change_vcpus(std::uint32_t choice, bool plug) {
   Pod* pod = any_vm(choice);
   if (pod == nullptr) return;
-  dirty_.insert(pod->id);
+  touch(pod->id);
   if (plug && kernel_.may_plug(pod->pid)) kernel_.plug_one(*pod);
   if (!plug && kernel_.may_unplug(pod->pid)) kernel_.unplug_one(*pod);
 }
@@ -267,7 +274,7 @@ void Play::change_vcpus(std::uint32_t choice, bool plug) {
 void Play::write_masks(std::uint32_t choice) {
   Pod* pod = any_vm(choice);
   if (pod == nullptr) return;
-  dirty_.insert(pod->id);
+  touch(pod->id);
   for (const int tid : kernel_.threads_of(pod->pid)) {
     if (choice % 3 == 0) kernel_.set_mask(tid, kernel_.machine);
     if (choice % 3 == 1) kernel_.set_mask(tid, CpuSet{static_cast<int>(choice) % kCpus});
@@ -311,7 +318,7 @@ void Play::fail(std::uint32_t choice) {
   Pod* pod = any_vm(choice);
   if (pod == nullptr) return;
   static constexpr std::array kErrors = {EPERM, EAGAIN, EBUSY, EINTR};
-  dirty_.insert(pod->id);
+  touch(pod->id);
   const auto tids = kernel_.threads_of(pod->pid);
   if (choice % 5 == 4) return kernel_.hide(pod->pid);
   kernel_.fail_calls(tids[choice % tids.size()], kErrors[choice / 5 % kErrors.size()]);
@@ -321,7 +328,7 @@ void Play::go_offline(std::uint32_t choice) {
   CpuSet online = kernel_.online();
   if (online.size() <= kCpus - 2) return;
   online.remove(1 + static_cast<int>(choice) % (kCpus - 1));
-  for (const Pod& pod : world_.pods()) dirty_.insert(pod.id);
+  for (const Pod& pod : world_.pods()) touch(pod.id);
   kernel_.set_online(online);
 }
 

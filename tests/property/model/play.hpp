@@ -51,6 +51,23 @@ class Play {
     std::map<int, policy::CpuSet> masks;  ///< of vCPUs by tid
   };
 
+  /// What the first thread of a VM had.
+  struct Original {
+    policy::CpuSet cpus;
+    bool everywhere = false;  ///< all that its cgroup allowed
+    bool operator==(const Original&) const = default;
+  };
+
+  struct Originals {
+    std::vector<Original> seen;  ///< one of these the daemon saw first
+    bool is_written = false;     ///< by the daemon since
+  };
+
+  struct Release {
+    bool is_done = false;  ///< the daemon writes nothing to it any more
+    bool is_exact = true;  ///< nobody else has written to it since
+  };
+
   // What happens (play.cpp).
   void change(const Step& step);
   void change_pods(const Step& step);
@@ -90,13 +107,34 @@ class Play {
   void tick();
   void time_out();
 
+  // What an operator asks for (releases.cpp).
+  static bool is_of_node(std::uint32_t choice) { return choice % 5 == 0; }
+  void release(std::uint32_t choice);
+  void reclaim(std::uint32_t choice);
+  void reclaim_all();
+  std::set<std::string> placed();
+  std::set<std::string> placed_or_one(std::uint32_t choice);
+  void touch(const std::string& id);
+  void note_original(int pid);
+  void note_originals();
+  void note_write(int tid);
+  void lose_originals(const std::string& id);
+  bool has_original(int tid, const Original& original);
+  void check_released(const std::string& id, const KnownPod& pod);
+  void check_released_are_named(const line::VerifyReport& report);
+
   // Whether that is right (checks.cpp).
   void check_write(int tid);
   void check();
   void check_pod(const std::string& id, const KnownPod& pod);
   void quiesce();
+  void check_keeps_released();
   void check_quiescent();
   void check_verify();
+  /// Its threads are nobody else's to place.
+  bool is_held_to_plan(const std::string& id) const {
+    return !pins_.contains(id) && !released_.contains(id);
+  }
   bool is_trapped(const std::string& id);
   void check_alone(const Pod& pod);
   bool is_at_rest();
@@ -126,9 +164,11 @@ class Play {
   std::set<std::string> dirty_;
   /// Pins by hand, by pod, that may be in force: its threads are held to I2 alone.
   std::map<std::string, std::vector<policy::Override>> pins_;
-  bool is_calm_ = false;              ///< since `kept_` nothing but pods came and went
-  std::map<std::string, Kept> kept_;  ///< by pod, when nothing was left to do last
-  policy::CpuSet before_;             ///< the mask being written
+  std::map<std::string, Release> released_;
+  std::map<int, Originals> originals_;  ///< by pid
+  bool is_calm_ = false;                ///< since `kept_` nothing but pods came and went
+  std::map<std::string, Kept> kept_;    ///< by pod, when nothing was left to do last
+  policy::CpuSet before_;               ///< the mask being written
   std::uint64_t rests_ = 0;
   std::uint64_t writes_ = 0;
   std::vector<std::string> failures_;

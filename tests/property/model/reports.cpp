@@ -208,6 +208,7 @@ void Play::synchronize() {
 
 void Play::restart(const std::set<std::string>& damaged, bool assigner_first) {
   for (const std::string& pod : std::exchange(unfinished_, {})) knowledge_.doubt(pod);
+  for (const std::string& pod : damaged) lose_originals(pod);
   knowledge_.restart(damaged);
   for (const auto& [id, pod] : std::map(knowledge_.pods())) {
     if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.forget(id);

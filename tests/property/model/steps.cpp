@@ -48,6 +48,8 @@ constexpr std::array kKinds = {
     Kind{What::kKubeletNew, "kubelet-new", 2},
     Kind{What::kPin, "pin", 3},
     Kind{What::kUnpin, "unpin", 3},
+    Kind{What::kRelease, "release", 4},
+    Kind{What::kReclaim, "reclaim", 4},
 };
 
 unsigned sum_of_weights() {

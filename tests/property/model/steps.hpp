@@ -23,6 +23,8 @@ enum class What {
   kMasks,         ///< somebody gives the threads of a VM other masks
   kPin,           ///< somebody pins threads of a VM by hand
   kUnpin,         ///< and takes all of that back
+  kRelease,       ///< an operator releases a sandbox, or all
+  kReclaim,       ///< and takes it back
   kFault,         ///< a thread's mask cannot be read or written, or a VMM not be looked at
   kMend,          ///< all of that can be done again
   kOffline,       ///< a CPU goes
