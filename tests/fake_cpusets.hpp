@@ -24,9 +24,12 @@ class FakeCpusets final : public host::CpusetWriter {
   /// `mount`: where the tree is.
   explicit FakeCpusets(std::filesystem::path mount) : mount_(std::move(mount)) {}
 
+  /// A cgroup with processes cannot be emptied (validate_change(), kernel/cgroup/cpuset.c).
   base::Result<void> write(const std::filesystem::path& directory, const CpuSet& cpus) override {
     const std::string name = directory.lexically_relative(mount_);
     if (fault != 0) return base::fail_errno(fault, name);
+    const bool is_emptied = cpus.empty() && !configured(name).empty();
+    if (is_emptied) return base::fail_errno(ENOSPC, name);
     if (before_write) before_write(name);
     writes.emplace_back(name, cpus);
     make(name, cpus);

@@ -107,10 +107,13 @@ bool CgroupKeeper::write(const CpuSet& cpus, Time now, const CgroupWriter& write
 }
 
 /// Where others have written since, what they wrote stays. Where it fails, the cgroup is ours
-/// still.
+/// still. Where nobody had written a set, all CPUs are no limit either: the kernel lets nobody
+/// empty the cpuset of a cgroup with processes (ENOSPC; validate_change() in
+/// kernel/cgroup/cpuset.c).
 bool CgroupKeeper::give_back(const CpuSet& foreign, Time now, const CgroupWriter& writer) {
   const bool is_to_be_written = !is_foreign();
-  const CpuSet cpus = policy::plan::given_back(*cpuset_, *theirs_, foreign);
+  CpuSet cpus = policy::plan::given_back(*cpuset_, *theirs_, foreign);
+  if (cpus.empty()) cpus = writer.all;
   if (is_to_be_written && !write(cpus, now, writer)) return false;
   forget();
   return is_to_be_written;

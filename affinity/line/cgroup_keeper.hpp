@@ -50,6 +50,7 @@ struct CgroupWriter {
   host::CpusetWriter& cpusets;
   /// Has saved() on disk, before each write: after kill -9 the next daemon can give it back.
   std::function<void()> save;
+  policy::CpuSet all{};  ///< CPUs of the machine
 };
 
 class CgroupKeeper {

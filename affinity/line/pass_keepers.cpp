@@ -44,7 +44,8 @@ void Pass::report_unwritten_cgroup(Sandbox& sandbox) const {
 }
 
 CgroupWriter Pass::cgroup_writer(const Sandbox& sandbox) {
-  return {node_.cpusets, [this, &sandbox] { node_.registry.save(sandbox.id()); }};
+  return {node_.cpusets, [this, &sandbox] { node_.registry.save(sandbox.id()); },
+          node_.topology.all()};
 }
 
 /// True when it wrote.

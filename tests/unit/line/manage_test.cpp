@@ -296,6 +296,23 @@ TEST_CASE("cgroup = obey restores a cpuset, without CPUs of other pods") {
   CHECK_FALSE(scene.view().cgroup_theirs);
 }
 
+TEST_CASE("a released cgroup whose cpuset nobody had written gets all CPUs that are not others'") {
+  const bool has_other = GENERATE(false, true);
+  LineScene scene(8, managed(policy::plan::Housekeeping::Kind::kSandbox));
+  scene.boot_pod("s1", 100, 3);
+  scene.boot_vm(200, 2);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.add("s2", 200));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  REQUIRE(scene.container("s2", "other", {6, 7}, has_other));
+  REQUIRE(scene.cpusets.configured(kCgroup) == CpuSet{2, 3});
+  REQUIRE(scene.requests().release("s1"));
+  CHECK(scene.cpusets.configured(kCgroup) == CpuSet::range(0, has_other ? 5 : 7));
+  CHECK(scene.cpus(111) == (has_other ? "0-5" : "0-7"));
+  CHECK(scene.line().node().view("s1")->cgroup_problem.empty());
+  CHECK_FALSE(scene.line().node().view("s1")->cgroup_theirs);
+}
+
 TEST_CASE("release does not overwrite the last write of others") {
   Managed scene;
   scene.kata_writes({3});
