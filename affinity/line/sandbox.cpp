@@ -298,9 +298,18 @@ void Sandbox::assign() {
   }
 }
 
+/// A thread that has nowhere else to go runs on such CPUs: then the cgroup has them, too.
 CpuSet Sandbox::cgroup_wanted() const {
   if (!keeper_.has_seen()) return plan_->cgroup;
-  return policy::plan::without_doubted(plan_->cgroup, keeper_.cpuset().effective(), doubted_);
+  const CpuSet certain =
+      policy::plan::without_doubted(plan_->cgroup, keeper_.cpuset().effective(), doubted_);
+  CpuSet cpus = certain;
+  for (const ThreadView& thread : threads_) {
+    const CpuSet* wanted = plan_->cpus_for(thread.facts);
+    const bool is_inside = wanted != nullptr && is_kept(thread.facts);
+    if (is_inside && !wanted->intersects(certain)) cpus |= *wanted & plan_->cgroup;
+  }
+  return cpus;
 }
 
 /// Clips what the plan wants to what the thread's own cgroup allows, with the obstacle.
@@ -384,13 +393,6 @@ void Sandbox::record(const WriteResult& result) {
       threads_.erase(thread);
       break;
   }
-}
-
-void Sandbox::retry_refused() {
-  masks_.retry_refused();
-  interrupts_.retry_refused();
-  classes_.retry_refused();
-  keeper_.retry_refused();
 }
 
 }  // namespace ka::line

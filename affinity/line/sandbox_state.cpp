@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a restart must know of a sandbox, and what was reported of it.
+// What a restart must know of a sandbox, what was reported of it, and what the kernel refused.
 #include "affinity/line/sandbox.hpp"
 
 namespace ka::line {
@@ -37,6 +37,13 @@ std::vector<std::string> Sandbox::new_foreign() {
     if (reported_foreign_.insert(one).second) fresh.push_back(one);
   }
   return fresh;
+}
+
+void Sandbox::retry_refused() {
+  masks_.retry_refused();
+  interrupts_.retry_refused();
+  classes_.retry_refused();
+  keeper_.retry_refused();
 }
 
 }  // namespace ka::line

@@ -37,6 +37,22 @@ struct Scene : LineScene {
 
 }  // namespace
 
+TEST_CASE("a managed cgroup has CPUs whose owner is in doubt where a thread has no others") {
+  line::Options options;
+  options.settings.manage_cgroup = true;
+  LineScene scene(8, options);
+  scene.boot_pod("s1", 100, 3);
+  scene.cpusets.make("pods/s1", {2, 3});
+  scene.line().handle({{Source::kNri, policy::ledger::PodSeen{.id = "b", .pod_uid = "uid-b"}},
+                       container("b", {0, 1, 4, 5, 6, 7})});
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {2, 3}, true));
+  CHECK(scene.cpus(111) == "2");
+  CHECK(scene.cpus(100) == "0-1,4-7");
+  CHECK(scene.cpusets.configured("pods/s1") == CpuSet::range(0, 7));
+  CHECK(scene.broken().empty());
+}
+
 TEST_CASE("no thread is let onto CPUs whose owner is in doubt, until a source decides") {
   Scene scene;
   scene.line().handle({container("b", {4, 5})});
