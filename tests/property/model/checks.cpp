@@ -90,7 +90,8 @@ void Play::check_place(const std::string& id, const KnownPod& pod) {
                     .pid = pod.vmm->pid,
                     .own = knowledge_.owned_by(pod),
                     .may = ((mask | wide) & kernel_.online()) - foreign,
-                    .is_confined = world_.by_pid(pod.vmm->pid)->confined};
+                    .is_confined = is_confined(*world_.by_pid(pod.vmm->pid))};
+  if (manages() && !is_domain(id)) check_cgroup(id, foreign);
   check_within(place);
   check_owned(place);
 }
@@ -127,6 +128,8 @@ void Play::quiesce() {
   tick();
   read_assigned();
   synchronize();
+  find_libvirt();
+  describe_domains();
   reconcile(true);
   if (!setup_.has_nri) handle(whole_truth());
   read_assigned();  // what the API assigned to a pod that ended is forgotten until it answers again
@@ -172,8 +175,10 @@ void Play::check_verify() {
   check_released_are_named(report);
   for (const auto& finding : report.findings) {
     if (finding.severity == line::Severity::kNote) continue;
-    if (finding.severity == line::Severity::kDegraded || is_trapped(finding.sandbox)) continue;
-    if (finding.reason == "source-down" && !(runtime_is_up_ && assigner_is_up_)) continue;
+    const bool is_degraded =
+        finding.severity == line::Severity::kDegraded && finding.reason != "cgroup";
+    if (is_degraded || is_trapped(finding.sandbox)) continue;
+    if (finding.reason == "source-down" && !are_all_up()) continue;
     report_failure("verify: " + finding.invariant + ": " + finding.sandbox + ": " + finding.text);
   }
 }
@@ -197,7 +202,8 @@ void Play::check_alone(const Pod& pod) {
   for (const Container& container : pod.containers) {
     if (container.owns && container.runs && !container.exited) own |= container.cpus;
   }
-  check_owned({.id = pod.id, .pid = pod.pid, .own = own, .may = {}, .is_confined = pod.confined});
+  check_owned(
+      {.id = pod.id, .pid = pod.pid, .own = own, .may = {}, .is_confined = is_confined(pod)});
   for (const int tid : kernel_.threads_of(pod.pid)) {
     const CpuSet on = kernel_.calls.effective(tid) & foreign;
     if (on.empty() || kernel_.allowed(tid).subset_of(foreign)) continue;
@@ -310,6 +316,7 @@ void Play::check_restart() {
   restart({}, false);
   read_assigned();
   synchronize();
+  find_libvirt();
   if (!setup_.has_nri) handle(world_.all());
   tick();
   if (masks_of_placed() != masks) report_failure("a restart changes masks (I7)");

@@ -116,6 +116,11 @@ void Kernel::confine(const Pod& pod) {
   update_allowed();
 }
 
+void Kernel::mirror_cgroup(const std::string& pod) {
+  if (real_) real_->confine(pod, cgroup(pod));
+  update_allowed();
+}
+
 /// What the cgroups allow now, and what the kernel does where that is not what it was.
 void Kernel::update_allowed() {
   for (auto& [pid, vm] : vms_) {

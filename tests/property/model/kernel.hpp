@@ -23,7 +23,8 @@ struct Setup {
   line::Options options;
   Assigner assigner = Assigner::kFile;
   bool has_nri = true, has_proxy = true;
-  bool forgets = false;  ///< before Linux 6.2 a write to a cpuset makes it forget own masks
+  bool has_libvirt = false;  ///< some pods are its domains
+  bool forgets = false;      ///< before Linux 6.2 a write to a cpuset makes it forget own masks
   bool smt = false;
   /// Where the kernel that runs the test has the same VMs; empty: nowhere.
   std::filesystem::path cgroup;
@@ -43,6 +44,13 @@ class Kernel : public tests::LineScene {
   void unplug_one(const Pod& pod);
   /// Kata writes what the containers may use.
   void confine(const Pod& pod);
+  /// The daemon has written a pod's cgroup.
+  void mirror_cgroup(const std::string& pod);
+  /// As it was written last.
+  policy::CpuSet cgroup(const std::string& pod) const { return cpusets.configured("pods/" + pod); }
+  std::string directory_of(const std::string& pod) const {
+    return (node.cgroup() / "pods" / pod).string();
+  }
   void set_online(const policy::CpuSet& online);
   /// Somebody sets a mask; it is refused where the cgroup allows none of it.
   void set_mask(int tid, const policy::CpuSet& mask);

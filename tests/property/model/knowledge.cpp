@@ -42,6 +42,7 @@ void Knowledge::record(const policy::ledger::Event& event) {
     known.facts.quota = container->spec.quota.value_or(known.facts.quota);
     known.facts.period = container->spec.period.value_or(known.facts.period);
     known.facts.exited = container->spec.exited.value_or(known.facts.exited);
+    if (container->exclusive) known.exclusive = container->exclusive;
     if (container->claims) known.named = *container->claims;
   } else if (const auto* exited = std::get_if<policy::ledger::ContainerExited>(&event.body)) {
     const auto pod = pods_.find(exited->sandbox);
@@ -160,6 +161,7 @@ const KnownPod* Knowledge::find(const std::string& id) const {
 }
 
 bool Knowledge::owns(const KnownPod& pod, const KnownContainer& container) const {
+  if (container.exclusive) return *container.exclusive;
   if (claims_ && is_listed(pod, container.facts)) return true;
   if (!container.named.empty() && (prepared_ || !container.owned_before)) {
     return is_prepared(container);

@@ -17,6 +17,7 @@ namespace ka::model {
 struct KnownContainer {
   policy::ContainerFacts facts;
   std::vector<policy::ledger::PreparedClaim> named;  ///< in its environment
+  std::optional<bool> exclusive;                     ///< as an operator has it
   std::optional<bool> owned_before;                  ///< a restart: what was known then
 
   bool operator==(const KnownContainer&) const = default;

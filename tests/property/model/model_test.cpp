@@ -5,13 +5,14 @@
 // Kata's persist.json report is lost, doubled, late and out of order; kubelet's file is read late,
 // is gone, cannot be read, or is an old one. In its place there may be kubelet's PodResources API,
 // which answers late, with an old answer, or not at all, or dra-driver-cpu's directory. An operator
-// releases sandboxes and takes them back.
+// releases sandboxes and takes them back. On some nodes the daemon manages the cgroups, which Kata
+// writes, too. On some there are domains of libvirt, which neither the runtime nor kubelet knows.
 //
 // After each step: I2 for each write, and that nothing is widened while an owner is unknown; I9;
 // that nothing is forgotten, and that who had to leave a CPU has left. After each step that leaves
 // the daemon nothing to see or do: I1 to I6 and I8, by what it was told, and by its own `verify`
-// (I5 by that alone); what is released has the masks that it had before, and keeps them. After
-// `settle`, when all has been told: the same by the node as it is, that a plan is not written
+// (I5 by that alone); what is released has the masks and the cgroup of before, and keeps them.
+// After `settle`, when all has been told: the same by the node as it is, that a plan is not written
 // twice, and I7, which takes a restart.
 //
 // 20,000 steps; in the environment KATA_AFFINITY_MODEL_STEPS says how many else,

@@ -17,6 +17,7 @@ std::set<Source> sources_of(const Setup& setup) {
   std::set<Source> sources = {Source::kPersist};
   if (setup.assigner != Assigner::kNone) sources.insert(source_of(setup.assigner));
   if (setup.has_nri) sources.insert(Source::kNri);
+  if (setup.has_libvirt) sources.insert(Source::kLibvirt);
   return sources;
 }
 
@@ -51,12 +52,14 @@ Setup any_setup(std::uint64_t seed) {
   setup.assigner = any_assigner(seed, setup.has_nri);
   setup.forgets = seed % 7 < 3;
   setup.smt = seed % 2 == 0;
+  setup.has_libvirt = seed % 13 < 5;
+  setup.options.settings.manage_cgroup = seed % 11 < 4;
   return setup;
 }
 
 Play::Play(const Setup& setup)
     : setup_(setup),
-      world_(runtime_of(setup), setup.assigner),
+      world_(runtime_of(setup), setup.assigner, setup.has_libvirt),
       knowledge_(sources_of(setup)),
       kernel_(setup),
       assigned_(world_.assigned()),
@@ -64,11 +67,17 @@ Play::Play(const Setup& setup)
   kernel_.calls.before_write = [this](int tid) {
     before_ = kernel_.calls.effective(tid);
     note_write(tid);
-    if (writes_until_kill_ > 0 && --writes_until_kill_ == 0) throw Killed{};
+    count_down();
   };
   kernel_.calls.after_write = [this](int tid) { check_write(tid); };
+  watch_cgroups();
   restart({}, true);
   synchronize();
+}
+
+/// The daemon is about to write something: it may be killed there.
+void Play::count_down() {
+  if (writes_until_kill_ > 0 && --writes_until_kill_ == 0) throw Killed{};
 }
 
 std::string Play::perform(const Step& step) {
@@ -176,6 +185,7 @@ void Play::run_pod(std::uint32_t choice) {
   pod->runs = true;
   if (pod->is_vm) kernel_.boot(*pod);
   touch(pod->id);
+  if (pod->is_domain) return start_domain(*pod);
   report({world_.seen(*pod)}, pod->id);
 }
 
@@ -187,13 +197,14 @@ void Play::run_container(std::uint32_t choice) {
   Container& container = *next_to_run(*pod);
   container.runs = true;
   if (!container.owns) container.cpus = world_.pool();
+  if (pod->is_domain) return describe(*pod, container);
   const std::string id = pod->id;
   const policy::ledger::Event seen = world_.seen(*pod, container);
   report({seen}, id, [this, id, choice] {
     const Pod& same = *world_.find(id);
     if (same.pid == 0) return;
     touch(id);
-    kernel_.confine(same);
+    confine(same, choice % 2 == 0);
     for (std::uint32_t i = 0; i < choice % 3 && kernel_.may_plug(same.pid); ++i) {
       kernel_.plug_one(same);
     }
@@ -205,7 +216,7 @@ void Play::exit_container(std::uint32_t choice) {
     return container.runs && !container.exited;
   };
   Pod* pod = world_.choose(choice, [&](const Pod& known) {
-    return runs(known) && std::ranges::any_of(known.containers, can_exit);
+    return runs(known) && !known.is_domain && std::ranges::any_of(known.containers, can_exit);
   });
   if (pod == nullptr) return;
   Container& container = *std::ranges::find_if(pod->containers, can_exit);
@@ -220,7 +231,9 @@ void Play::remove_pod(std::uint32_t choice) {
   pod->gone = true;
   const std::string id = pod->id;
   end_process_of(*pod, choice % 3 == 0);
+  const bool is_of_libvirt = pod->is_domain;
   if (choice % 2 == 0) world_.forget(*pod);
+  if (is_of_libvirt) return end_domain(id);
   report({{world_.runtime(), policy::ledger::PodGone{id}}}, id);
 }
 
@@ -230,12 +243,12 @@ void Play::reconcile(bool owners_only) {
     Pod& pod = world_.pods()[i];
     for (Container& container : pod.containers) {
       const CpuSet wanted = container.owns ? container.claim : world_.pool();
-      if (!runs(pod) || !container.runs || container.cpus == wanted) continue;
+      if (pod.is_domain || !runs(pod) || !container.runs || container.cpus == wanted) continue;
       if (container.owns ? container.exited : owners_only) continue;
       container.cpus = wanted;
       report({world_.seen(pod, container)}, pod.id, [this, &pod] {
         touch(pod.id);
-        kernel_.confine(pod);
+        confine(pod, pod.vcpus % 2 == 0);
       });
     }
   }

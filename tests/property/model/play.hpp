@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,6 +62,11 @@ class Play {
   struct Originals {
     std::vector<Original> seen;  ///< one of these the daemon saw first
     bool is_written = false;     ///< by the daemon since
+  };
+
+  struct ManagedCgroup {
+    policy::CpuSet theirs;               ///< as others wrote it last, before the daemon did
+    std::optional<policy::CpuSet> ours;  ///< that the daemon wrote last; absent: given back
   };
 
   struct Release {
@@ -123,7 +129,30 @@ class Play {
   void check_released(const std::string& id, const KnownPod& pod);
   void check_released_are_named(const line::VerifyReport& report);
 
+  // Cgroups that the daemon manages (cgroups.cpp).
+  bool manages() const { return setup_.options.settings.manage_cgroup; }
+  bool is_confined(const Pod& pod) const { return pod.confined && !manages(); }
+  void watch_cgroups();
+  void confine(const Pod& pod, bool is_noticed);
+  void before_cgroup_write(const std::string& id);
+  void check_cgroup_write(const std::string& id);
+  void check_given_back(const std::string& id);
+  void check_cgroup_is_theirs(const std::string& id);
+  void check_cgroup(const std::string& id, const policy::CpuSet& foreign);
+
+  // libvirt and its domains (domains.cpp).
+  bool are_all_up() const {
+    return runtime_is_up_ && assigner_is_up_ && (libvirt_is_up_ || !setup_.has_libvirt);
+  }
+  void lose_libvirt();
+  void find_libvirt();
+  void start_domain(const Pod& pod);
+  void end_domain(const std::string& id);
+  void describe_domains();
+  void describe(const Pod& pod, const Container& container);
+
   // Whether that is right (checks.cpp).
+  void count_down();
   void check_write(int tid);
   void check();
   void check_pod(const std::string& id, const KnownPod& pod);
@@ -157,7 +186,7 @@ class Play {
   std::deque<policy::ledger::Event> mail_;  ///< under way, where the runtime does not wait
   std::pair<Events, std::string> last_;     ///< that was reported, and of which pod
   Assigned assigned_, assigned_before_;     ///< as read last, and before
-  bool runtime_is_up_ = false, assigner_is_up_ = false;
+  bool runtime_is_up_ = false, assigner_is_up_ = false, libvirt_is_up_ = false;
   int writes_until_kill_ = 0;         ///< 0: it lives
   std::set<std::string> unfinished_;  ///< pods whose last word may not be in the state files
   /// Pods of which something changed that no event told of: the drift check finds it.
@@ -166,9 +195,12 @@ class Play {
   std::map<std::string, std::vector<policy::Override>> pins_;
   std::map<std::string, Release> released_;
   std::map<int, Originals> originals_;  ///< by pid
-  bool is_calm_ = false;                ///< since `kept_` nothing but pods came and went
-  std::map<std::string, Kept> kept_;    ///< by pod, when nothing was left to do last
-  policy::CpuSet before_;               ///< the mask being written
+  std::map<std::string, ManagedCgroup> cgroups_;
+  policy::CpuSet cgroup_before_;                ///< the cgroup being written
+  std::map<int, policy::CpuSet> masks_before_;  ///< and the masks of its threads
+  bool is_calm_ = false;                        ///< since `kept_` nothing but pods came and went
+  std::map<std::string, Kept> kept_;            ///< by pod, when nothing was left to do last
+  policy::CpuSet before_;                       ///< the mask being written
   std::uint64_t rests_ = 0;
   std::uint64_t writes_ = 0;
   std::vector<std::string> failures_;

@@ -12,7 +12,11 @@ using policy::CpuSet;
 /// One thing in five is done to the whole node.
 void Play::release(std::uint32_t choice) {
   const std::set<std::string> chosen = placed_or_one(choice);
-  for (const std::string& id : chosen) released_.try_emplace(id);
+  for (const std::string& id : chosen) {
+    const auto [release, is_new] = released_.try_emplace(id);
+    // libvirt has a domain's threads from then on, also those that could not be written.
+    if (is_new) release->second.is_exact = !is_domain(id) || kernel_.is_seen();
+  }
   guarded({}, [&] {
     if (is_of_node(choice)) {
       kernel_.line().release_all();
@@ -96,6 +100,7 @@ void Play::note_originals() {
 /// The next daemon finds a VM as this one has left it, and nothing of what was before.
 void Play::lose_originals(const std::string& id) {
   released_.erase(id);
+  cgroups_.erase(id);
   if (const Pod* pod = world_.find(id)) originals_.erase(pod->pid);
 }
 
@@ -110,6 +115,7 @@ bool Play::has_original(int tid, const Original& original) {
 void Play::check_released(const std::string& id, const KnownPod& pod) {
   Release& release = released_.at(id);
   const int pid = pod.vmm->pid;
+  check_cgroup_is_theirs(id);
   if (std::exchange(release.is_done, true) || !release.is_exact) return;
   const auto threads = kernel_.threads_of(pid);
   const bool has_one = std::ranges::any_of(originals_[pid].seen, [&](const Original& original) {

@@ -53,6 +53,10 @@ void Play::record(const Step& step) {
       return kernel_.board().set_source(world_.runtime(), {false, "gone"});
     case What::kRuntimeBack:
       return synchronize();
+    case What::kLibvirtAway:
+      return lose_libvirt();
+    case What::kLibvirtBack:
+      return find_libvirt();
     case What::kKill:
       return restart({}, step.choice % 2 == 0);
     case What::kKillInWrite:
@@ -100,7 +104,8 @@ Play::Events Play::whole_truth() {
   for (const auto& [id, pod] : kernel_.line().node().ledger().pods()) known.insert(id);
   for (const auto& [id, pod] : knowledge_.pods()) known.insert(id);
   for (const std::string& id : known) {
-    if (!there.contains(id)) events.push_back({world_.runtime(), policy::ledger::PodGone{id}});
+    if (!there.contains(id) && !is_domain(id))
+      events.push_back({world_.runtime(), policy::ledger::PodGone{id}});
   }
   return events;
 }
@@ -214,12 +219,13 @@ void Play::restart(const std::set<std::string>& damaged, bool assigner_first) {
     if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.forget(id);
   }
   mail_.clear();
-  runtime_is_up_ = assigner_is_up_ = false;
+  runtime_is_up_ = assigner_is_up_ = libvirt_is_up_ = false;
   writes_until_kill_ = 0;
   kernel_.start();
   line::Line& line = kernel_.line();
   line.expect(Source::kPersist);
   if (setup_.has_nri) line.expect(Source::kNri);
+  if (setup_.has_libvirt) line.expect(Source::kLibvirt);
   if (setup_.assigner != Assigner::kNone) line.expect(source_of(setup_.assigner));
   if (assigner_first) read_assigned();
   line.adopt();

@@ -50,6 +50,8 @@ constexpr std::array kKinds = {
     Kind{What::kUnpin, "unpin", 3},
     Kind{What::kRelease, "release", 4},
     Kind{What::kReclaim, "reclaim", 4},
+    Kind{What::kLibvirtAway, "libvirt-away", 2},
+    Kind{What::kLibvirtBack, "libvirt", 6},
 };
 
 unsigned sum_of_weights() {

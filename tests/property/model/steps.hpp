@@ -38,6 +38,8 @@ enum class What {
   kLose,          ///< or never does
   kRuntimeAway,   ///< the runtime's connection ends
   kRuntimeBack,   ///< and is there again, with all that the runtime has
+  kLibvirtAway,   ///< libvirtd's connection ends
+  kLibvirtBack,   ///< and is there again, with all domains that run
   kKill,          ///< the daemon ends and another one starts
   kKillInWrite,   ///< the same in the middle of what it does next
   kDamage,        ///< a state file is damaged, the daemon killed

@@ -57,10 +57,12 @@ Pod* World::admit(std::uint32_t choice) {
   Pod pod;
   ++made_;
   const bool by_hand = choice / 384 % 3 == 0;
-  pod.id = by_hand ? "p" + std::to_string(made_) : runtime_id(made_);
+  pod.is_domain = by_hand && has_domains_;
+  const std::string number = std::to_string(made_);
+  pod.id = by_hand ? (pod.is_domain ? "vm" : "p") + number : runtime_id(made_);
   pod.uid = "uid-" + pod.id;
-  pod.is_vm = choice / 4 % 4 != 0;
-  pod.confined = choice / 16 % 3 == 0;
+  pod.is_vm = pod.is_domain || choice / 4 % 4 != 0;
+  pod.confined = !pod.is_domain && choice / 16 % 3 == 0;
   pod.vcpus = 1 + static_cast<int>(choice / 48 % 4);
   const CpuSet claim = first_of(free, wanted);
   if (wanted > 0) pod.containers.push_back({pod.id + "-a", "a", claim, claim, true});
@@ -78,7 +80,11 @@ void World::reassign(std::uint32_t choice) {
   std::erase_if(pods_, [](const Pod& pod) { return pod.gone; });
   if (pods_.empty()) return;
   CpuSet free = CpuSet::range(1, kCpus - 1);
+  for (const Pod& pod : pods_) {
+    if (pod.is_domain) free -= pod.owned();
+  }
   for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (pods_[(i + choice) % pods_.size()].is_domain) continue;
     for (Container& container : pods_[(i + choice) % pods_.size()].containers) {
       container.claim = first_of(free, container.claim.size());
       free -= container.claim;
@@ -103,6 +109,18 @@ CpuSet World::claimed() const {
   return all;
 }
 
+CpuSet World::foreign_to(const Pod& pod) const {
+  CpuSet foreign;
+  for (const Pod& other : pods_) {
+    if (!other.is_domain) foreign |= other.owned();
+    if (!other.is_domain || other.pid == 0) continue;
+    for (const Container& container : other.containers) {
+      if (container.runs) foreign |= container.claim;
+    }
+  }
+  return foreign - pod.owned();
+}
+
 policy::ledger::Source source_of(Assigner assigner) {
   if (assigner == Assigner::kApi) return policy::ledger::Source::kPodResources;
   return assigner == Assigner::kDriver ? policy::ledger::Source::kDra
@@ -117,7 +135,7 @@ Assigned World::assigned() const {
 
 policy::ledger::ResourcesSeen World::in_response() const {
   policy::ledger::ResourcesSeen seen{CpuSet::range(1, kCpus - 1), {}};
-  for (const Pod& pod : pods_) {
+  for (const Pod& pod : of_kubelet()) {
     for (const Container& container : pod.containers) {
       seen.assignments.push_back(
           {.pod = name_of(pod.id), .container = container.name, .cpus = container.claim});
@@ -129,7 +147,7 @@ policy::ledger::ResourcesSeen World::in_response() const {
 
 policy::ledger::PreparedSeen World::prepared() const {
   policy::ledger::PreparedSeen seen;
-  for (const Pod& pod : pods_) {
+  for (const Pod& pod : of_kubelet()) {
     for (const Container& container : pod.containers) {
       if (container.owns) seen.claims.push_back({uid_of(container), container.claim});
     }
@@ -140,7 +158,7 @@ policy::ledger::PreparedSeen World::prepared() const {
 
 policy::ledger::KubeletSeen World::in_file() const {
   policy::ledger::KubeletSeen seen{pool(), std::vector<policy::ledger::Claim>{}};
-  for (const Pod& pod : pods_) {
+  for (const Pod& pod : of_kubelet()) {
     for (const Container& container : pod.containers) {
       if (container.owns) seen.claims->push_back({pod.uid, container.name, container.claim});
     }
@@ -149,15 +167,34 @@ policy::ledger::KubeletSeen World::in_file() const {
   return seen;
 }
 
+std::vector<Pod> World::of_kubelet() const {
+  std::vector<Pod> pods = pods_;
+  std::erase_if(pods, [](const Pod& pod) { return pod.is_domain; });
+  return pods;
+}
+
 policy::ledger::Event World::seen(const Pod& pod) const {
   policy::ledger::PodSeen seen;
   seen.id = pod.id;
-  seen.pod_uid = pod.uid;
-  seen.pod_name = name_of(pod.id);
+  if (pod.is_domain) {
+    seen.domain = pod.id;
+  } else {
+    seen.pod_uid = pod.uid;
+    seen.pod_name = name_of(pod.id);
+  }
   if (pod.pid != 0) {
     seen.vmm = policy::ProcessId{pod.pid, 100000 + static_cast<std::uint64_t>(pod.pid)};
   }
-  return {runtime_, std::move(seen)};
+  return {pod.is_domain ? policy::ledger::Source::kLibvirt : runtime_, std::move(seen)};
+}
+
+policy::ledger::Event World::described(const Pod& pod, const Container& container) {
+  policy::ContainerFacts facts;
+  facts.id = container.id;
+  facts.name = container.name;
+  facts.cpus = container.cpus;
+  return {policy::ledger::Source::kApi,
+          policy::ledger::whole_report(pod.id, std::move(facts), container.owns)};
 }
 
 policy::ledger::Event World::seen(const Pod& pod, const Container& container) const {
@@ -180,7 +217,7 @@ std::vector<policy::ledger::Event> World::all() const {
   std::vector<policy::ledger::Event> events;
   for (const Pod& pod : pods_) {
     // A VM without its VMM is none: the runtime's pid leads nowhere.
-    if (!pod.runs || pod.gone || (pod.is_vm && pod.pid == 0)) continue;
+    if (pod.is_domain || !pod.runs || pod.gone || (pod.is_vm && pod.pid == 0)) continue;
     events.push_back(seen(pod));
     for (const Container& container : pod.containers) {
       if (container.runs) events.push_back(seen(pod, container));

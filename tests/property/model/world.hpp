@@ -37,11 +37,15 @@ struct Container {
   bool runs = false, exited = false;
 };
 
+/// Its id says so.
+inline bool is_domain(const std::string& pod) { return pod.starts_with("vm"); }
+
 struct Pod {
   std::string id, uid;
   bool is_vm = true;
-  bool confined = false;  ///< Kata writes what its containers may use to its cgroup
-  int pid = 0;            ///< of its VMM; 0: none, or it has ended
+  bool is_domain = false;  ///< of libvirt: no runtime and no kubelet knows it
+  bool confined = false;   ///< Kata writes what its containers may use to its cgroup
+  int pid = 0;             ///< of its VMM; 0: none, or it has ended
   int vcpus = 0;
   bool runs = false, gone = false;  ///< as the runtime has it
   std::vector<Container> containers;
@@ -52,10 +56,11 @@ struct Pod {
 
 class World {
  public:
-  World(policy::ledger::Source runtime, Assigner assigner)
-      : runtime_(runtime), assigner_(assigner) {}
+  World(policy::ledger::Source runtime, Assigner assigner, bool has_domains)
+      : runtime_(runtime), assigner_(assigner), has_domains_(has_domains) {}
 
-  /// kubelet admits a pod, if there is room; nullptr: there is none.
+  /// kubelet admits a pod, or an operator defines a domain, if there is room; nullptr: there is
+  /// none.
   Pod* admit(std::uint32_t choice);
   /// One of the pods for which `fits` holds; nullptr: there is none.
   template <typename Fits>
@@ -70,12 +75,15 @@ class World {
 
   policy::CpuSet claimed() const;
   policy::CpuSet pool() const { return policy::CpuSet::range(0, kCpus - 1) - claimed(); }
-  policy::CpuSet foreign_to(const Pod& pod) const { return claimed() - pod.owned(); }
+  /// What the others own. A domain does while it runs, once an operator has said so.
+  policy::CpuSet foreign_to(const Pod& pod) const;
   std::vector<Pod>& pods() { return pods_; }
 
   Assigned assigned() const;
   policy::ledger::Event seen(const Pod& pod) const;
   policy::ledger::Event seen(const Pod& pod, const Container& container) const;
+  /// What an operator says of a domain's container.
+  static policy::ledger::Event described(const Pod& pod, const Container& container);
   /// All that the runtime has.
   std::vector<policy::ledger::Event> all() const;
   policy::ledger::Source runtime() const { return runtime_; }
@@ -86,9 +94,11 @@ class World {
   policy::ledger::KubeletSeen in_file() const;
   policy::ledger::ResourcesSeen in_response() const;
   policy::ledger::PreparedSeen prepared() const;
+  std::vector<Pod> of_kubelet() const;
 
   policy::ledger::Source runtime_;
   Assigner assigner_;
+  bool has_domains_;
   int made_ = 0;
   std::vector<Pod> pods_;
 };
