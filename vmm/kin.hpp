@@ -78,9 +78,9 @@ class Kin {
   /// Searched once there are vCPUs. QEMU creates its timer after them and before its monitor
   /// answers (pc_basic_device_init() in hw/i386/pc.c): searched again then.
   Search kvm_threads_{.most = 3};
-  /// While a shim stands for the VMM: it is looked at a few times (StartProbes).
-  Search started_{.most = 20};
   bool has_monitor_ = false;
+  /// KVM's threads of the VMM that a shim stands for, which is probed a few times (StartProbes).
+  Search started_{.most = 20};
 };
 
 }  // namespace ka::vmm

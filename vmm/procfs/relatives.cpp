@@ -227,10 +227,12 @@ std::vector<int> children(const std::filesystem::path& proc, int pid, base::Trou
 Role role_of_process(const std::filesystem::path& proc, const SeenProcess& process,
                      std::span<const SeenThread> vmm_threads) {
   if (process.ppid == kKthreadd && works_for(process.comm, vmm_threads)) return Role::kVhost;
-  if (const auto maker = maker_of(process.comm); maker && process.ppid == kKthreadd) {
-    const bool is_its_timer = process.comm.starts_with(kPit) && is_thread_of(vmm_threads, *maker);
-    return is_its_timer ? Role::kPit : Role::kEmulator;
+  if (process.ppid == kKthreadd && process.comm.starts_with(kPit)) {
+    const auto maker = maker_of(process.comm);
+    return maker && is_thread_of(vmm_threads, *maker) ? Role::kPit : Role::kEmulator;
   }
+  // Kernels before 5.17 cut the names of kernel threads, so that theirs names no process.
+  if (process.ppid == kKthreadd && is_huge_page_recovery(process.comm)) return Role::kEmulator;
   if (is_shim(proc, process.pid, process.comm)) return Role::kShim;
   return role_of_program(proc, process.pid, process.comm);
 }

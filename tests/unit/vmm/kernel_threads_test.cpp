@@ -120,6 +120,16 @@ TEST_CASE(
   CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}, {5000, "emulator"}});
 }
 
+TEST_CASE("KVM's recovery of huge pages is known by a name that the kernel has cut") {
+  const FakeNode node;
+  qemu(node);
+  node.process(2, 0, "kthreadd", "");
+  node.process(5000, 2, "kvm-nx-lpage-re", "");
+  const auto found = observe(node, node.cgroup_procs("kata_s", "4000\n5000\n"));
+  REQUIRE(found);
+  CHECK(roles(*found) == Roles{{4000, "emulator"}, {5000, "emulator"}});
+}
+
 TEST_CASE("a timer that QEMU creates after its vCPUs is found once its monitor answers") {
   const FakeNode node;
   qemu(node);
