@@ -30,22 +30,29 @@ using policy::NodeSet;
 
 namespace {
 
-/// What a client told, and a way to wait for it.
+struct Reports {
+  std::string connected, refused, failure;
+  std::map<std::string, DomainSeen> domains;
+  std::vector<int> pinned;
+  int given_back = 0;
+};
+
+/// What a client reports from its thread, and a way to wait for it.
 class Ears {
  public:
   libvirt::ClientHandlers handlers() {
     libvirt::ClientHandlers handlers;
     handlers.connection = [this](bool up, const std::string& text) {
-      enter([&] { (up ? connected : refused) = text; });
+      enter([&] { (up ? reports_.connected : reports_.refused) = text; });
     };
     handlers.domain = [this](const DomainSeen& domain) {
-      enter([&] { domains[domain.name] = domain; });
+      enter([&] { reports_.domains[domain.name] = domain; });
     };
     handlers.pinned = [this](const libvirt::Order& order, const base::Result<int>& calls) {
       enter([&] {
-        if (order.give_back) ++given_back;
-        pinned.push_back(calls ? *calls : -1);
-        if (!calls) failure = calls.error().message;
+        if (order.give_back) ++reports_.given_back;
+        reports_.pinned.push_back(calls ? *calls : -1);
+        if (!calls) reports_.failure = calls.error().message;
       });
     };
     return handlers;
@@ -54,13 +61,13 @@ class Ears {
   template <typename Holds>
   bool wait(Holds holds, std::chrono::milliseconds timing = std::chrono::seconds(10)) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, timing, holds);
+    return changed_.wait_for(lock, timing, [&] { return holds(reports_); });
   }
 
-  std::string connected, refused, failure;
-  std::map<std::string, DomainSeen> domains;
-  std::vector<int> pinned;
-  int given_back = 0;
+  Reports reports() {
+    const std::lock_guard lock(mutex_);
+    return reports_;
+  }
 
  private:
   template <typename Change>
@@ -72,6 +79,7 @@ class Ears {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  Reports reports_;
 };
 
 /// The domain "test" beside the client: connections of one process share that driver's state.
@@ -122,27 +130,27 @@ TEST_CASE("libvirt: a domain is reported, and its vCPUs are pinned once as order
   Ears ears;
   Client client = start("test:///default", ears);
   client.watch_only({"test", "nobody"});
-  REQUIRE(ears.wait([&] { return ears.domains.size() == 2; }));
-  CHECK(ears.connected == "test:///default");
-  CHECK(ears.domains["test"].runs);
-  CHECK(ears.domains["test"].vcpus == 2);
-  CHECK(ears.domains["test"].uuid == "6695eb01-f6a4-8304-79aa-97f2502e193f");
-  CHECK_FALSE(ears.domains["nobody"].runs);
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.domains.size() == 2; }));
+  CHECK(ears.reports().connected == "test:///default");
+  CHECK(ears.reports().domains["test"].runs);
+  CHECK(ears.reports().domains["test"].vcpus == 2);
+  CHECK(ears.reports().domains["test"].uuid == "6695eb01-f6a4-8304-79aa-97f2502e193f");
+  CHECK_FALSE(ears.reports().domains["nobody"].runs);
 
   libvirt::Order order{.domain = "test", .pins = {}};
   order.pins.vcpus = {{0, CpuSet{3, 5}}, {1, CpuSet{4}}, {7, CpuSet{5}}};  // it has no vCPU 7
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 1; }));
-  CHECK(ears.failure == "");
-  CHECK(ears.pinned[0] == 2);
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.pinned.size() == 1; }));
+  CHECK(ears.reports().failure == "");
+  CHECK(ears.reports().pinned[0] == 2);
   order.pins.vcpus[1] = CpuSet{6};  // vCPU 0 has it already
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 2; }));
-  CHECK(ears.pinned[1] == 1);
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.pinned.size() == 2; }));
+  CHECK(ears.reports().pinned[1] == 1);
   order.give_back = true;
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 3; }));
-  CHECK(ears.pinned[2] == 2);
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.pinned.size() == 3; }));
+  CHECK(ears.reports().pinned[2] == 2);
 }
 
 TEST_CASE("libvirt: what is given back is reported without a call, too, and is then others'") {
@@ -152,8 +160,8 @@ TEST_CASE("libvirt: what is given back is reported without a call, too, and is t
   client.watch_only({"test"});
   const libvirt::Order back{.domain = "test", .pins = {}, .memory = {}, .give_back = true};
   client.order(back);
-  REQUIRE(ears.wait([&] { return ears.given_back == 1; }));
-  CHECK(ears.pinned == std::vector{0});
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.given_back == 1; }));
+  CHECK(ears.reports().pinned == std::vector{0});
 
   libvirt::Order by_hand{.domain = "test", .pins = {}};
   by_hand.pins.vcpus = {{0, CpuSet{3}}};
@@ -161,11 +169,12 @@ TEST_CASE("libvirt: what is given back is reported without a call, too, and is t
   REQUIRE(record.write(by_hand.pins, Scope::kLive, [] { return false; }) == 1);
   REQUIRE(driver.call("virDomainSuspend") == 0);  // each event is a reason to look again
   REQUIRE(driver.call("virDomainResume") == 0);
-  CHECK_FALSE(ears.wait([&] { return ears.pinned.size() > 1; }, std::chrono::milliseconds(300)));
+  CHECK_FALSE(ears.wait([&](Reports& seen) { return seen.pinned.size() > 1; },
+                        std::chrono::milliseconds(300)));
   CHECK(record.read(Scope::kLive)->vcpus.at(0) == CpuSet{3});
   client.order(back);
-  REQUIRE(ears.wait([&] { return ears.given_back == 2; }));
-  CHECK(ears.pinned == std::vector{0, 1});
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.given_back == 2; }));
+  CHECK(ears.reports().pinned == std::vector{0, 1});
 }
 
 TEST_CASE("libvirt: a restarted domain is left alone until it gets an order") {
@@ -177,17 +186,18 @@ TEST_CASE("libvirt: a restarted domain is left alone until it gets an order") {
   order.pins.vcpus = {{0, CpuSet{3}}};
   client.order(order);
   unsigned before = 0;
-  REQUIRE(ears.wait([&] {
-    before = ears.domains["test"].run;
-    return ears.pinned.size() == 1;
+  REQUIRE(ears.wait([&](Reports& seen) {
+    before = seen.domains["test"].run;
+    return seen.pinned.size() == 1;
   }));
   REQUIRE(driver.call("virDomainDestroy") == 0);
   REQUIRE(driver.call("virDomainCreate") == 0);
-  REQUIRE(ears.wait([&] { return ears.domains["test"].run != before; }));
-  CHECK_FALSE(ears.wait([&] { return ears.pinned.size() > 1; }, std::chrono::milliseconds(300)));
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.domains["test"].run != before; }));
+  CHECK_FALSE(ears.wait([&](Reports& seen) { return seen.pinned.size() > 1; },
+                        std::chrono::milliseconds(300)));
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 2; }));
-  CHECK(ears.pinned[1] == 1);
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.pinned.size() == 2; }));
+  CHECK(ears.reports().pinned[1] == 1);
 }
 
 TEST_CASE("libvirt: a stopped client gets no more calls, another one continues") {
@@ -196,7 +206,7 @@ TEST_CASE("libvirt: a stopped client gets no more calls, another one continues")
     Ears ears;
     Client client = start("test:///default", ears);
     client.watch_only({"test"});
-    REQUIRE(ears.wait([&] { return ears.domains.size() == 1; }));
+    REQUIRE(ears.wait([&](Reports& seen) { return seen.domains.size() == 1; }));
   }
   // The next client's thread would stand where that of the first one stood, and hear for it.
   const std::jthread in_its_place([](const std::stop_token& stop) {
@@ -206,13 +216,13 @@ TEST_CASE("libvirt: a stopped client gets no more calls, another one continues")
   Client client = start("test:///default", ears);
   client.watch_only({"test"});
   unsigned before = 0;
-  REQUIRE(ears.wait([&] {
-    before = ears.domains["test"].run;
+  REQUIRE(ears.wait([&](Reports& seen) {
+    before = seen.domains["test"].run;
     return before != 0;
   }));
   REQUIRE(driver.call("virDomainDestroy") == 0);
   REQUIRE(driver.call("virDomainCreate") == 0);
-  CHECK(ears.wait([&] { return ears.domains["test"].run != before; }));
+  CHECK(ears.wait([&](Reports& seen) { return seen.domains["test"].run != before; }));
 }
 
 TEST_CASE("libvirt: nodes grow before memory moves, and shrink after it has arrived") {
@@ -245,20 +255,20 @@ TEST_CASE("libvirt: nodes are set with the pins, and reset with them") {
   client.watch_only({"test"});
   libvirt::Order order{.domain = "test", .pins = {}, .memory = libvirt::MemoryOrder{{0}, true}};
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 1; }));
-  CHECK(ears.failure == "");
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.pinned.size() == 1; }));
+  CHECK(ears.reports().failure == "");
   CHECK(driver.live() == NodeSet{0});
   order.in_config = true;
   order.memory->nodes = {1};
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 2; }));
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.pinned.size() == 2; }));
   CHECK(driver.live() == NodeSet{1});
   CHECK(driver.configured() == NodeSet{1});
   order.give_back = true;
   order.memory->nodes = {0, 1};
   client.order(order);
-  REQUIRE(ears.wait([&] { return ears.pinned.size() == 3; }));
-  CHECK(ears.failure == "");
+  REQUIRE(ears.wait([&](Reports& seen) { return seen.pinned.size() == 3; }));
+  CHECK(ears.reports().failure == "");
   CHECK(driver.live() == NodeSet{0, 1});
   CHECK(driver.configured() == NodeSet{0, 1});
 }
@@ -269,11 +279,11 @@ TEST_CASE("libvirt: an absent daemon is reported once, and blocks nothing") {
     Client client = start("qemu:///system?socket=/not/really/libvirt-sock", ears);
     client.watch_only({"vm1"});
     client.order({.domain = "vm1", .pins = {}});
-    REQUIRE(ears.wait([&] { return !ears.refused.empty(); }));
+    REQUIRE(ears.wait([&](Reports& seen) { return !seen.refused.empty(); }));
   }
-  CHECK(ears.refused.find("/not/really/libvirt-sock") != std::string::npos);
-  CHECK(ears.connected.empty());
-  CHECK(ears.domains.empty());
+  CHECK(ears.reports().refused.find("/not/really/libvirt-sock") != std::string::npos);
+  CHECK(ears.reports().connected.empty());
+  CHECK(ears.reports().domains.empty());
 }
 
 TEST_CASE("libvirt: a daemon that accepts and never answers is hung, and nobody waits for it") {
@@ -286,7 +296,7 @@ TEST_CASE("libvirt: a daemon that accepts and never answers is hung, and nobody 
   std::optional<Client> client(start("qemu+unix:///system?socket=" + path.native(), ears));
   CHECK_FALSE(client->is_hung());
   while (!client->is_hung()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK(ears.refused.empty());
+  CHECK(ears.reports().refused.empty());
   SECTION("it is left alone at the end") {
     const auto before = real_time.now();
     client.reset();
@@ -294,7 +304,7 @@ TEST_CASE("libvirt: a daemon that accepts and never answers is hung, and nobody 
   }
   SECTION("when it goes it is a daemon that is not there") {
     silent.reset();
-    CHECK(ears.wait([&] { return !ears.refused.empty(); }));
+    CHECK(ears.wait([&](Reports& seen) { return !seen.refused.empty(); }));
     CHECK_FALSE(client->is_hung());
   }
 }
