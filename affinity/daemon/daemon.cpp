@@ -151,6 +151,8 @@ class Daemon {
     return {
         .nri_socket = config.nri_socket,
         .kubelet_state = manager_ ? none : config.kubelet_state,
+        .state_dir = prerequisites_.state_dir,
+        .boot_id = prerequisites_.boot_id,
         .pod_resources = manager_ ? none : config.pod_resources,
         .cdi = manager_ ? none : config.cdi_dir,
         .kata = {run / "vc/sbs", run / "kata", run / "containerd/io.containerd.runtime.v2.task"},

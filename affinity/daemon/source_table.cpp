@@ -28,11 +28,19 @@ bool is_there(const std::filesystem::path& file) {
   return !file.empty() && (std::filesystem::exists(file, failed) || failed);
 }
 
-bool has_kubelet(const SourceSettings& settings) { return is_there(settings.kubelet_state); }
+kubelet::LastState last_state(const SourceSettings& settings) {
+  return {settings.state_dir, settings.boot_id};
+}
+
+/// Or had it when a daemon last ran.
+bool has_kubelet(const SourceSettings& settings) {
+  if (settings.kubelet_state.empty()) return false;
+  return is_there(settings.kubelet_state) || is_there(last_state(settings).path());
+}
 
 /// Where kubelet's state exists, it reports earlier.
 bool needs_pod_resources(const SourceSettings& settings) {
-  return is_there(settings.pod_resources) && !has_kubelet(settings);
+  return is_there(settings.pod_resources) && !is_there(settings.kubelet_state);
 }
 
 bool has_claims(const SourceSettings& settings) { return is_there(settings.cdi); }
@@ -57,8 +65,8 @@ Made make_nri(const SourceSettings& settings, const SourceContext& with, source:
 
 Made make_kubelet(const SourceSettings& settings, const SourceContext& with, source::Peers&) {
   if (settings.kubelet_state.empty()) return nullptr;
-  return std::make_unique<kubelet::KubeletSource>(with.io, settings.kubelet_state, with.node,
-                                                  with.log);
+  return std::make_unique<kubelet::KubeletSource>(with.io, settings.kubelet_state,
+                                                  last_state(settings), with.node, with.log);
 }
 
 Made make_dra(const SourceSettings& settings, const SourceContext& with, source::Peers&) {

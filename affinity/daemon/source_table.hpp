@@ -25,6 +25,8 @@ namespace ka::daemon {
 struct SourceSettings {
   std::filesystem::path nri_socket;     ///< empty: none
   std::filesystem::path kubelet_state;  ///< empty: none
+  std::filesystem::path state_dir;      ///< of the state files
+  std::string boot_id;
   std::filesystem::path pod_resources;  ///< socket; empty: none
   std::filesystem::path cdi;            ///< directory; empty: none
   kata::KataWatch::Folders kata;

@@ -229,10 +229,11 @@ void Registry::update_gate(const Event& event) {
   if (const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     step_gate([&] { gate_.pod_reported(seen->sandbox); });
   }
-  const bool by_kubelet = std::holds_alternative<policy::ledger::KubeletSeen>(event.body) ||
+  const auto* kubelet = std::get_if<policy::ledger::KubeletSeen>(&event.body);
+  const bool is_current = (kubelet != nullptr && !kubelet->outdated) ||
                           std::holds_alternative<policy::ledger::ResourcesSeen>(event.body) ||
                           std::holds_alternative<policy::ledger::PreparedSeen>(event.body);
-  if (by_kubelet) source_synced(event.source);
+  if (is_current) source_synced(event.source);
 }
 
 void Registry::source_synced(Source source) {

@@ -8,9 +8,9 @@ namespace ka::kubelet {
 namespace ledger = policy::ledger;
 
 KubeletSource::KubeletSource(boost::asio::io_context& io, std::filesystem::path file,
-                             source::Node& node, const log::Log& log)
+                             LastState last, source::Node& node, const log::Log& log)
     : node_(node),
-      watch_(io, std::move(file),
+      watch_(io, std::move(file), std::move(last),
              {.changed = [this] { refresh(); },
               .status =
                   [this](source::Status status) {
@@ -23,10 +23,11 @@ KubeletSource::KubeletSource(boost::asio::io_context& io, std::filesystem::path 
 /// A CPU that has become exclusive may be in use by every sandbox of the node: each is narrowed by
 /// what is known of it, one after the other, before any is read as a whole.
 void KubeletSource::refresh() {
-  auto seen = poll();
-  if (!seen) return;
-  node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, base::Deadline::none());
-  node_.finish({});
+  if (auto seen = poll()) {
+    node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, base::Deadline::none());
+    node_.finish({});
+  }
+  watch_.keep();
 }
 
 std::optional<ledger::KubeletSeen> KubeletSource::poll() {

@@ -16,8 +16,8 @@ namespace ka::kubelet {
 class KubeletSource final : public source::Source {
  public:
   /// Reads the file. `node` and `log` must outlive it.
-  KubeletSource(boost::asio::io_context& io, std::filesystem::path file, source::Node& node,
-                const log::Log& log);
+  KubeletSource(boost::asio::io_context& io, std::filesystem::path file, LastState last,
+                source::Node& node, const log::Log& log);
 
   void start() override {}
   void refresh() override;

@@ -12,8 +12,7 @@ namespace {
 using base::ErrorCode;
 using policy::ledger::KubeletSeen;
 
-base::Result<watch::KubeletState> read_state(const std::filesystem::path& file) {
-  const auto text = base::read_regular_file(file, watch::kMaxKubeletState);
+base::Result<watch::KubeletState> parse(const base::Result<std::string>& text) {
   if (!text) return unexpected(text.error());
   return watch::parse_kubelet_state(*text);
 }
@@ -27,9 +26,10 @@ std::string describe(const watch::KubeletState& state) {
 
 }  // namespace
 
-KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path file,
+KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, LastState last,
                            Handlers handlers, const log::Log& log)
     : file_(std::move(file)),
+      saved_(std::move(last)),
       handlers_(std::move(handlers)),
       log_(log),
       inotify_(io, [this] { handlers_.changed(); }) {}
@@ -37,6 +37,7 @@ KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path fi
 /// The directory is watched, not the file: that is another one after each change. The directory may
 /// be another one, too.
 std::optional<KubeletSeen> KubeletWatch::poll() {
+  if (!std::exchange(recalled_, true)) recall();
   inotify_.begin();
   (void)inotify_.watch(file_.parent_path());
   const auto now = watch::stamp_of(file_);
@@ -49,7 +50,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   if (now != watch::Stamp{}) return read();
   unread_ = false;
   // kubelet never removes it: an operator does, before another policy, and containers run on.
-  if (last_.claims && !last_.claims->empty()) {
+  if (lost_ || (last_.claims && !last_.claims->empty())) {
     handlers_.status({false, file_.native() + " was removed" + instead()});
     return outdated();
   }
@@ -58,8 +59,19 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   return before ? std::optional(KubeletSeen{}) : std::nullopt;
 }
 
+/// It counts until the file can be read.
+void KubeletWatch::recall() {
+  const auto state = parse(saved_.load());
+  lost_ = !state && !is_gone(state);
+  if (state) last_ = state->seen;
+  if (!lost_) return;
+  log_.warning("cannot read what cpu_manager_state was before the start",
+               {{"file", saved_.path().native()}, {"reason", state.error().message}});
+}
+
 std::optional<KubeletSeen> KubeletWatch::read() {
-  const auto state = read_state(file_);
+  auto text = base::read_regular_file(file_, watch::kMaxKubeletState);
+  const auto state = parse(text);
   const bool again = std::exchange(unread_, !state && state.error().code != ErrorCode::kInvalid);
   if (!state) {
     if (!again) {
@@ -74,12 +86,24 @@ std::optional<KubeletSeen> KubeletWatch::read() {
   }
   handlers_.status({true, describe(*state)});
   last_ = state->seen;
+  lost_ = false;
+  unsaved_ = std::move(*text);
   return last_;
+}
+
+void KubeletWatch::keep() {
+  if (!unsaved_) return;
+  const auto saved = saved_.save(*unsaved_);
+  if (saved) unsaved_.reset();
+  if (std::exchange(save_fails_, !saved) || saved) return;
+  log_.warning("cannot save cpu_manager_state for the next start",
+               {{"file", saved_.path().native()}, {"reason", saved.error().message}});
 }
 
 /// What is in force in place of a file that cannot be read.
 std::string KubeletWatch::instead() const {
-  return last_.claims ? "; keeping the last good state" : "; not used";
+  if (last_.claims) return "; keeping the last good state";
+  return lost_ ? "; its last content cannot be read" : "; not used";
 }
 
 /// The last good state, once, marked outdated: what it omits proves nothing any more.

@@ -10,6 +10,7 @@
 
 #include "base/log/log.hpp"
 #include "policy/ledger/event.hpp"
+#include "shim-ext/kubelet/last_state.hpp"
 #include "shim-ext/source/node.hpp"
 #include "shim-ext/watch/inotify.hpp"
 #include "shim-ext/watch/stamp.hpp"
@@ -26,27 +27,35 @@ class KubeletWatch {
     std::function<void(source::Status status)> status;
   };
 
-  /// `log` must outlive it. Reads nothing yet.
-  KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, Handlers handlers,
-               const log::Log& log);
+  /// `last`: what the daemon before this one read. `log` must outlive it. Reads nothing yet.
+  KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, LastState last,
+               Handlers handlers, const log::Log& log);
 
   /// The content of the file, if it differs from the one read last; otherwise costs two system
-  /// calls. A removed file withdraws its content. One that cannot be read is reported once, as the
-  /// last good content, outdated; it is read again each time unless it is damaged.
+  /// calls. A file that cannot be read, or was removed while containers owned CPUs, is reported
+  /// once, as the last good content, outdated; it is read again each time unless it is damaged.
   std::optional<policy::ledger::KubeletSeen> poll();
+  /// Saves what poll() has read, for the daemon after this one.
+  void keep();
   /// Why changes are seen only by poll(); absent: they are noticed.
   const std::optional<base::Error>& late() const { return inotify_.trouble(); }
 
  private:
+  void recall();
   std::optional<policy::ledger::KubeletSeen> read();
   std::optional<policy::ledger::KubeletSeen> outdated();
   std::string instead() const;
 
   std::filesystem::path file_;
+  LastState saved_;
   Handlers handlers_;
   const log::Log& log_;
   std::optional<watch::Stamp> stamp_;  ///< of the last poll; all zero: there was no file
   policy::ledger::KubeletSeen last_;   ///< that was read
+  bool recalled_ = false;              ///< what the daemon before this one read
+  bool lost_ = false;                  ///< and that cannot be read
+  std::optional<std::string> unsaved_;
+  bool save_fails_ = false;
   watch::Inotify inotify_;
   bool unread_ = false;  ///< reading it failed, and may not fail again
 };

@@ -63,7 +63,7 @@ void Knowledge::record(const policy::ledger::Event& event) {
   } else if (const auto* kubelet = std::get_if<policy::ledger::KubeletSeen>(&event.body)) {
     claims_ = kubelet->claims;
     outdated_ = kubelet->outdated;
-    synced(Source::kKubelet);
+    if (!outdated_) synced(Source::kKubelet);
   }
 }
 

@@ -60,7 +60,6 @@ class Knowledge {
   policy::CpuSet owned_by(const KnownPod& pod) const;
 
   const std::map<std::string, KnownPod>& pods() const { return pods_; }
-  const auto& claims() const { return claims_; }
   /// The pod, where it is certain that the daemon has it.
   const KnownPod* find(const std::string& id) const;
 

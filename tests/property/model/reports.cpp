@@ -169,14 +169,13 @@ void Play::read_assigned() {
 }
 
 /// Without the driver's directory nothing is prepared; what cannot be read any more, and kubelet's
-/// file that is gone, is as it was read last (KubeletWatch, DraSource). The API says nothing: what
-/// it said holds.
+/// file that is gone, is as it was read last, also by the daemon before (KubeletWatch, DraSource).
+/// The API says nothing: what it said holds.
 void Play::miss_assigned(bool is_gone) {
   if (setup_.assigner == Assigner::kDriver && is_gone && assigner_is_up_) {
     return handle_assigned(policy::ledger::PreparedSeen{});
   }
   if (setup_.assigner != Assigner::kFile) return lose_assigner();
-  if (!knowledge_.claims()) return;
   KubeletSeen seen = std::get<KubeletSeen>(assigned_);
   seen.outdated = true;
   handle_assigned(seen);

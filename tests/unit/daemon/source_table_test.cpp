@@ -29,6 +29,11 @@ TEST_CASE("a start waits for the sources that the node has") {
   settings.libvirt.uri = "qemu:///system";
   settings.kubelet_state = dir.path() / "cpu_manager_state";
   CHECK(awaited(settings) == std::set{Source::kNri, Source::kPersist, Source::kLibvirt});
+  settings.state_dir = dir.path() / "state";
+  CHECK_FALSE(awaited(settings).contains(Source::kKubelet));
+  dir.write("state/cpu_manager_state", "of the daemon before");
+  CHECK(awaited(settings).contains(Source::kKubelet));
+  settings.state_dir.clear();
   dir.write("cpu_manager_state", "{");
   CHECK(awaited(settings).contains(Source::kKubelet));
   settings.cdi = dir.path() / "cdi";

@@ -209,6 +209,19 @@ TEST_CASE("no mask is wider than kubelet's new assignments allow") {
   CHECK(scene.cpus(210) == "0,2");
 }
 
+TEST_CASE("what kubelet's file was before the start keeps owners, and the wait for kubelet lasts") {
+  Restart scene;
+  scene.line().expect(Source::kKubelet);
+  auto kubelet = scene.kubelet({1});
+  std::get<policy::ledger::KubeletSeen>(kubelet.body).outdated = true;
+  scene.line().handle(kubelet);
+  scene.line().adopt();
+  REQUIRE(scene.container("a", "app", CpuSet::range(0, 3), false));
+  CHECK(scene.cpus(210) == "0,2");
+  scene.line().stop_waiting();
+  CHECK(scene.cpus(210) == "0,2-3");
+}
+
 TEST_CASE("reconcile is the remedy of a start only where it has an effect") {
   Restart scene;
   scene.damage("a");

@@ -168,7 +168,7 @@ TEST_CASE("the file is followed when written, replaced, truncated, removed or in
   std::string stands;
   std::function<void()> poll;
   kubelet::KubeletWatch watch(
-      io, dir.path() / "kubelet/cpu_manager_state",
+      io, dir.path() / "kubelet/cpu_manager_state", kubelet::LastState(dir.path(), "boot"),
       {.changed = [&] { poll(); },
        .status =
            [&](const source::Status& status) {
