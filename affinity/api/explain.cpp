@@ -121,12 +121,7 @@ void add_guest_facts(Facts& facts, const line::SandboxView& view) {
   for (const policy::GuestCpu& cpu : guest.report->cpus) {
     if (cpu.online) online.add(cpu.number);
   }
-  if (!guest.current) {
-    facts.add(
-        "the last request to the guest is pending, or none was sent: a guest is left alone until "
-        "the APIC id of every vCPU is known",
-        "guest");
-  }
+  if (!guest.current) facts.add(std::string(messages::kGuestPending), "guest");
   facts.add("guest CPUs " + policy::format_list(online) + " are online", "guest");
 }
 

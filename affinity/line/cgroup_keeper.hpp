@@ -79,6 +79,8 @@ class CgroupKeeper {
                CgroupMode mode, const std::string& why_not);
 
   State state() const { return state_; }
+  /// It is to be managed or restored, and the last observe() could not read it: problem() says why.
+  bool is_unread() const { return is_unread_; }
   /// There is a cgroup to be managed or restored.
   bool has_seen() const { return cpuset_.has_value(); }
   /// The plan may take the cgroup's bound for what it allows.

@@ -8,6 +8,7 @@
 #include "affinity/messages/contests.hpp"
 #include "affinity/messages/events.hpp"
 #include "affinity/messages/isolation.hpp"
+#include "affinity/messages/placement.hpp"
 #include "affinity/messages/resource_classes.hpp"
 #include "affinity/messages/terms.hpp"
 #include "affinity/messages/violations.hpp"
@@ -183,6 +184,11 @@ void collect_drift(const PlacedSandbox& sandbox, const std::vector<ThreadView>& 
 void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
                     const policy::CpuSet& wanted, const policy::CpuSet& foreign,
                     VerifyReport& report) {
+  if (keeper.is_unread()) {
+    report.findings.push_back(
+        unread(sandbox, "cgroup", "cannot read its cgroup: " + keeper.problem()));
+    return;
+  }
   if (keeper.is_refused() || keeper.is_unreturned())
     return collect_unwritten_cgroup(sandbox, keeper, foreign, report);
   const bool is_contested = keeper.state() == CgroupKeeper::State::kContested;
@@ -295,19 +301,20 @@ void collect_guest(const std::string& sandbox, const board::GuestView* guest,
 
 void collect_promise(const std::string& sandbox, const policy::plan::Settings& settings,
                      const board::GuestView* guest, VerifyReport& report) {
+  const auto add = [&](const std::string& text, const char* reason) {
+    report.findings.push_back(
+        {Severity::kDegraded, "guest", sandbox, "agent", {}, {}, text, reason, {}});
+  };
+  if (guest != nullptr && guest->connected) {
+    if (!guest->report || guest->current) return;
+    return add("guest containers are not checked: " + std::string(messages::kGuestPending),
+               "guest-unconfirmed");
+  }
   const bool promised = settings.guest.agent == policy::plan::GuestAgent::kOurs ||
                         settings.guest.agent == policy::plan::GuestAgent::kKataAgent;
-  if (!promised || (guest != nullptr && guest->connected)) return;
+  if (!promised) return;
   const std::string why = guest == nullptr ? "no agent address is known" : guest->text;
-  report.findings.push_back({Severity::kDegraded,
-                             "guest",
-                             sandbox,
-                             "agent",
-                             {},
-                             {},
-                             "guest containers are not placed: " + why,
-                             "guest-silent",
-                             {}});
+  add("guest containers are not placed: " + why, "guest-silent");
 }
 
 void collect_contests(const std::vector<policy::ledger::Contest>& contests, VerifyReport& report) {

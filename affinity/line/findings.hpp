@@ -43,8 +43,8 @@ void collect_drift(const PlacedSandbox& sandbox, const std::vector<ThreadView>& 
                    const std::set<policy::ThreadKey>& held_back, VerifyReport& report);
 
 /// A managed cgroup that is not as planned: new threads are born into it, and an all-ones mask is
-/// all of it. `wanted`: Sandbox::cgroup_wanted(). One that cannot be written is named with those of
-/// its CPUs that are exclusive to other pods (`foreign`).
+/// all of it. `wanted`: Sandbox::cgroup_wanted(). One that cannot be read is unknown; one that
+/// cannot be written is named with those of its CPUs that are exclusive to other pods (`foreign`).
 void collect_cgroup(const std::string& sandbox, const CgroupKeeper& keeper,
                     const policy::CpuSet& wanted, const policy::CpuSet& foreign,
                     VerifyReport& report);
@@ -74,8 +74,8 @@ void collect_rdt(const SandboxView& view, VerifyReport& report);
 /// obstacle to its containers' isolation. `guest` may be null.
 void collect_guest(const std::string& sandbox, const board::GuestView* guest, VerifyReport& report);
 
-/// An agent that the configuration requires and that does not respond: a finding although no
-/// container needs it. `guest` may be null.
+/// An agent that the configuration requires and that does not respond, and one that has not
+/// confirmed the last request: findings although no container needs it. `guest` may be null.
 void collect_promise(const std::string& sandbox, const policy::plan::Settings& settings,
                      const board::GuestView* guest, VerifyReport& report);
 

@@ -66,7 +66,7 @@ class Pass {
   CgroupWriter cgroup_writer(const Sandbox& sandbox);
   bool narrow_cgroup(Sandbox& sandbox);
   void report_overwritten_cgroup(const Sandbox& sandbox) const;
-  void report_unwritten_cgroup(Sandbox& sandbox) const;
+  void report_cgroup_problem(Sandbox& sandbox, const char* attempt) const;
   void record_cgroup_write(const Sandbox& sandbox);
   void place_interrupts(Sandbox& sandbox);
   void place_classes(Sandbox& sandbox);

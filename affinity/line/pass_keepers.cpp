@@ -22,6 +22,7 @@ CgroupMode cgroup_mode(const Node& node, const Sandbox& sandbox) {
 /// is planned inside what it allows.
 void Pass::widen_cgroup(Sandbox& sandbox) {
   CgroupKeeper& keeper = sandbox.keeper();
+  if (keeper.is_unread()) return report_cgroup_problem(sandbox, "read");
   if (!keeper.has_seen() || (node_.options.observe && !node_.is_given_back(sandbox))) return;
   if (keeper.in_charge() && keeper.is_overwritten()) report_overwritten_cgroup(sandbox);
   const bool was_in_charge = keeper.in_charge();
@@ -32,15 +33,16 @@ void Pass::widen_cgroup(Sandbox& sandbox) {
     sandbox.observe_masks(node_.probe(stats_), node_.pod_of(sandbox));
   }
   if (keeper.in_charge()) return;
-  if (was_in_charge || keeper.has_failed()) report_unwritten_cgroup(sandbox);
+  if (was_in_charge || keeper.has_failed()) report_cgroup_problem(sandbox, "write");
   if (was_in_charge || wrote) plan(node_, sandbox);
 }
 
 /// Once for each reason: it is tried again and again.
-void Pass::report_unwritten_cgroup(Sandbox& sandbox) const {
+void Pass::report_cgroup_problem(Sandbox& sandbox, const char* attempt) const {
   if (!sandbox.keeper().has_new_problem()) return;
-  node_.board.notify(NotificationKind::kUnmanaged, sandbox.id(),
-                     "cannot write its cgroup: " + sandbox.keeper().problem());
+  node_.board.notify(
+      NotificationKind::kUnmanaged, sandbox.id(),
+      std::string("cannot ") + attempt + " its cgroup: " + sandbox.keeper().problem());
 }
 
 CgroupWriter Pass::cgroup_writer(const Sandbox& sandbox) {
@@ -56,7 +58,7 @@ bool Pass::narrow_cgroup(Sandbox& sandbox) {
   const bool wrote =
       keeper.narrow(sandbox.cgroup_wanted(), node_.clock.now(), cgroup_writer(sandbox));
   if (wrote) record_cgroup_write(sandbox);
-  if (was_in_charge && !keeper.in_charge()) report_unwritten_cgroup(sandbox);
+  if (was_in_charge && !keeper.in_charge()) report_cgroup_problem(sandbox, "write");
   return wrote;
 }
 

@@ -139,7 +139,7 @@ void Verifier::check(Sandbox& sandbox) {
 /// Where it runs is not ours to say, but owners of its CPUs are to know.
 void Verifier::check_released(const Sandbox& sandbox) {
   ++report_.released;
-  if (sandbox.keeper().is_unreturned())
+  if (sandbox.keeper().is_unreturned() || sandbox.keeper().is_unread())
     collect_cgroup(sandbox.id(), sandbox.keeper(), {}, node_.foreign_to(sandbox), report_);
   const policy::CpuSet touched = touched_by(node_, sandbox);
   if (touched.empty()) return;

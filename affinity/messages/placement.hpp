@@ -5,12 +5,18 @@
 
 #include <compare>
 #include <string>
+#include <string_view>
 
 #include "policy/facts/guest.hpp"
 #include "policy/facts/sandbox.hpp"
 #include "policy/plan/plan.hpp"
 
 namespace ka::messages {
+
+/// The guest's report is older than what is wanted of it.
+inline constexpr std::string_view kGuestPending =
+    "the last request to the guest is pending, or none was sent: a guest is left alone until the "
+    "APIC id of every vCPU is known";
 
 /// "container c1 (app) owns CPUs 2-3 exclusively"
 std::string sentence(const policy::ContainerFacts& container);

@@ -69,8 +69,10 @@ std::string guest_line(const json::value& sandbox) {
   const json::value* guest = find_guest(sandbox);
   if (guest == nullptr) return {};
   const std::string address = text_of(*guest, "address");
-  return fmt::format("  guest: {}{}{}{}\n", address.empty() ? "" : address + ", ",
+  const bool is_pending = guest->as_object().contains("common") && !flag_of(*guest, "current");
+  return fmt::format("  guest: {}{}{}{}{}\n", address.empty() ? "" : address + ", ",
                      flag_of(*guest, "connected") ? "" : "NOT placed: ", text_of(*guest, "text"),
+                     is_pending ? ", its containers NOT confirmed" : "",
                      text_of(*guest, "idle") == "polling" ? ", idle vCPUs poll" : "");
 }
 

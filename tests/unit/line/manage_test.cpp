@@ -366,6 +366,23 @@ TEST_CASE("a cgroup that cannot be written makes verify degraded, and is tried a
   CHECK(of_cgroup().empty());
 }
 
+TEST_CASE("a cgroup that cannot be read is reported, and managed again once it can") {
+  Managed scene;
+  const auto file = scene.node.cgroup() / kCgroup / "cpuset.cpus";
+  const auto aside = file.parent_path() / "aside";
+  std::filesystem::rename(file, aside);
+  std::filesystem::create_directory(file);
+  scene.line().check_drift();
+  scene.line().check_drift();
+  CHECK(std::ranges::count(scene.notified, "unmanaged") == 1);
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kUnknown);
+  std::filesystem::remove(file);
+  std::filesystem::rename(aside, file);
+  scene.line().check_drift();
+  CHECK(scene.view().cgroup_managed);
+  CHECK(scene.verifier().verify().verdict() != line::Verdict::kUnknown);
+}
+
 TEST_CASE("a cgroup that cannot be narrowed is reported, with the reason, until it is") {
   Managed scene(managed(policy::plan::Housekeeping::Kind::kSandbox));
   scene.cpusets.fault = EIO;

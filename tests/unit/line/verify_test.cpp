@@ -57,6 +57,24 @@ TEST_CASE("verify names each thread on a dedicated vCPU's CPU") {
                               "emulator (thread 102) may run on the CPU of a dedicated vCPU: 5"});
 }
 
+TEST_CASE("a guest whose agent has not confirmed the last request is not called ok") {
+  LineScene scene;
+  scene.boot_vm(100, 1);
+  REQUIRE(scene.add("s1", 100));
+  REQUIRE(scene.container("s1", "app", {0, 1}, false));
+  board::GuestView guest{.address = "vsock:3", .connected = true, .text = "agent"};
+  scene.board().set_guest("s1", guest);
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
+  guest.report = policy::GuestReport{};
+  scene.board().set_guest("s1", guest);
+  const auto report = scene.verifier().verify();
+  CHECK(report.verdict() == line::Verdict::kDegraded);
+  CHECK(std::ranges::count(report.findings, "guest-unconfirmed", &line::Finding::reason) == 1);
+  guest.current = true;
+  scene.board().set_guest("s1", guest);
+  CHECK(scene.verifier().verify().verdict() == line::Verdict::kOk);
+}
+
 TEST_CASE("a thread bound by the kernel is left alone, and degrades the owner of its CPUs") {
   LineScene scene;
   for (const int pid : {100, 200}) scene.boot_vm(pid, 3);
