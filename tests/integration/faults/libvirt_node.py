@@ -143,7 +143,7 @@ class LibvirtNode(ApiNode):
         return is_said and super().as_planned() or self._is_pinned and self._is_unseen()
 
     def _is_unseen(self):
-        return "guest: cannot read its VMM" in self.ctl("verify")[1]
+        return re.search(r"guest: cannot read its VMM|state cannot be read: \S*/guest\.json", self.ctl("verify")[1]) is not None
 
     def _is_recorded(self):
         return self._libvirtd.record() == [str(self.first)] * 2
