@@ -29,6 +29,7 @@ void Play::watch_cgroups() {
 /// Kata writes what the containers may use. The daemon's watch tells of it at once, or it is busy.
 void Play::confine(const Pod& pod, bool is_noticed) {
   kernel_.confine(pod);
+  if (released_.contains(pod.id)) cgroups_[pod.id].ours.reset();
   if (!is_noticed || !pod.confined || !manages()) return;
   const std::string directory = kernel_.directory_of(pod.id);
   guarded({}, [&] { kernel_.line().cgroup_written(directory); });
@@ -62,15 +63,20 @@ void Play::check_cgroup_write(const std::string& id) {
   cgroup.ours = kernel_.cgroup(id);
 }
 
-/// What others wrote last, without what is another pod's by now. All CPUs are no limit, as none is.
+/// What others wrote last, without what is another pod's by now, and maybe without what a pod owns
+/// whose VMM has ended unreported. All CPUs are no limit, as none is.
 void Play::check_given_back(const std::string& id) {
-  ManagedCgroup& cgroup = cgroups_[id];
+  const auto [found, is_new] = cgroups_.try_emplace(id);
+  ManagedCgroup& cgroup = found->second;
+  if (is_new) cgroup.theirs = cgroup_before_;  // a daemon was killed just before its first write
   const CpuSet& online = kernel_.online();
   const CpuSet now = kernel_.cgroup(id);
   const CpuSet all = cgroup.theirs.empty() ? online : cgroup.theirs & online;
   const CpuSet left = all - knowledge_.foreign_to(id);
-  const bool is_kept = left.empty() && now == cgroup_before_;
-  if (!is_kept && now != cgroup.theirs && (now & online) != left) {
+  const CpuSet least = all - knowledge_.perhaps_foreign_to(id);
+  const bool is_kept = least.empty() && now == cgroup_before_;
+  const bool is_right = least.subset_of(now) && (now & online).subset_of(left);
+  if (!is_kept && now != cgroup.theirs && !is_right) {
     report_failure("the cgroup of " + id + " is given back with " + list(now) +
                    ", and others wrote " + list(cgroup.theirs));
   }

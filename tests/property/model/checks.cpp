@@ -133,9 +133,7 @@ void Play::quiesce() {
   reconcile(true);
   if (!setup_.has_nri) handle(whole_truth());
   read_assigned();  // what the API assigned to a pod that ended is forgotten until it answers again
-  if (!knowledge_.owners_are_known()) {
-    reclaim_all();
-  }
+  if (!knowledge_.owners_are_known()) reclaim_all();
   unpin();
   for (int i = 0; i < 2; ++i) {
     kernel_.clock.advance(std::chrono::seconds(60));

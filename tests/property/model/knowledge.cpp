@@ -56,6 +56,7 @@ void Knowledge::record(const policy::ledger::Event& event) {
     forget(pod_gone->id);
   } else if (const auto* resources = std::get_if<policy::ledger::ResourcesSeen>(&event.body)) {
     resources_ = *resources;
+    perhaps_assigned_ = {};
     synced(Source::kPodResources);
   } else if (const auto* prepared = std::get_if<policy::ledger::PreparedSeen>(&event.body)) {
     prepared_ = prepared->claims;
@@ -76,16 +77,19 @@ void Knowledge::time_is_up() { expired_ = true; }
 
 void Knowledge::dismiss() { dismissed_ = true; }
 
-void Knowledge::restart(const std::set<std::string>& damaged) {
+void Knowledge::restart(const std::set<std::string>& damaged,
+                        const std::set<std::string>& still_lost) {
   owners_are_known();  // then what was lost has been made up for, also for the next daemon
   for (auto& [id, pod] : pods_) {
     for (auto& [name, container] : pod.containers) container.owned_before = owns(pod, container);
   }
-  for (const std::string& pod : reported_again_) lost_.erase(pod);  // it is on disk again
+  for (const std::string& pod : reported_again_) lost_.erase(pod);  // unless it is not on disk yet
+  lost_.insert(still_lost.begin(), still_lost.end());
   for (const std::string& pod : damaged) pods_.erase(pod);
   lost_.insert(damaged.begin(), damaged.end());
   claims_.reset();
   resources_ = {};
+  perhaps_assigned_ = {};
   prepared_.reset();
   silent_ = sources_;
   reported_.clear();
@@ -97,10 +101,21 @@ void Knowledge::restart(const std::set<std::string>& damaged) {
 void Knowledge::forget(const std::string& id) {
   const auto pod = pods_.find(id);
   if (pod == pods_.end()) return;
-  std::erase_if(resources_.assignments,
-                [&](const auto& one) { return one.pod == pod->second.name; });
+  std::erase_if(resources_.assignments, [&](const auto& one) {
+    if (one.pod != pod->second.name) return false;
+    perhaps_assigned_ |= one.cpus;
+    return true;
+  });
   pods_.erase(pod);
 }
+
+void Knowledge::end(const std::string& pod) {
+  const auto found = pods_.find(pod);
+  if (found == pods_.end() || !found->second.is_late) return forget(pod);
+  found->second.unsure = true;
+}
+
+void Knowledge::set_late(const std::string& pod) { pods_.at(pod).is_late = true; }
 
 void Knowledge::doubt(const std::string& pod) {
   const auto found = pods_.find(pod);
@@ -144,7 +159,7 @@ CpuSet Knowledge::foreign_to(const std::string& id) const {
 CpuSet Knowledge::perhaps_foreign_to(const std::string& id) const {
   Knowledge certain = *this;
   for (auto& [other, pod] : certain.pods_) pod.unsure = false;
-  return certain.foreign_to(id);
+  return certain.foreign_to(id) | perhaps_assigned_;
 }
 
 CpuSet Knowledge::owned_by(const KnownPod& pod) const {

@@ -29,6 +29,9 @@ struct KnownPod {
   std::map<std::string, KnownContainer> containers;
   /// Whether the daemon still has it, or has it already, depends on where it was interrupted.
   bool unsure = false;
+  /// A container of it was reported when its VMM had ended: the daemon has it until its end is
+  /// reported.
+  bool is_late = false;
 
   policy::CpuSet cpus() const;  ///< of all containers that run
 };
@@ -44,10 +47,14 @@ class Knowledge {
   /// An operator does without what is lost.
   void dismiss();
 
-  /// A new daemon: it has the state files, without those of `damaged`.
-  void restart(const std::set<std::string>& damaged);
+  /// A new daemon: it has the state files, without those of `damaged`. `still_lost`: of what the
+  /// last one had set aside, what it has not saved again.
+  void restart(const std::set<std::string>& damaged, const std::set<std::string>& still_lost);
   void forget(const std::string& pod);
   void doubt(const std::string& pod);
+  /// Its VMM has ended, and the daemon has examined it.
+  void end(const std::string& pod);
+  void set_late(const std::string& pod);
 
   /// A CPU may be given to threads that do not have it.
   bool owners_are_known();
@@ -78,6 +85,7 @@ class Knowledge {
   policy::ledger::ResourcesSeen resources_;
   std::optional<std::vector<policy::ledger::PreparedClaim>> prepared_;
   std::map<std::string, KnownPod> pods_;
+  policy::CpuSet perhaps_assigned_;              ///< by PodResources, to pods that have ended
   std::set<std::string> lost_, reported_again_;  ///< pods whose state is damaged; told of since
   bool expired_ = false, known_ = true;
   bool dismissed_ = false;  ///< an operator does without what is lost

@@ -319,9 +319,10 @@ void Play::unpin() {
          const policy::Override& pinned : entry.second) {
       static_cast<policy::Override&>(event.value) = pinned;
       event.value.cpus = {};
-      guarded({event.sandbox}, [&] {
+      const bool is_done = guarded({event.sandbox}, [&] {
         (void)line::Requests(kernel_.line().node(), kernel_.line()).submit({Source::kApi, event});
       });
+      if (!is_done) return false;
     }
     return true;
   });

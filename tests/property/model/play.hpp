@@ -96,8 +96,10 @@ class Play {
   // What the daemon hears of it (hearing.cpp).
   void record(const Step& step);
   void report(const Events& events, const std::string& pod, const Act& meanwhile = {});
-  void guarded(const std::set<std::string>& concerned, const Act& act);
+  /// False: the daemon was killed meanwhile, and another one has started.
+  bool guarded(const std::set<std::string>& concerned, const Act& act);
   void note(const Events& events);
+  void note_container(const policy::ledger::Event& event);
   Events whole_truth();
   void handle(const Events& events);
   void handle(const Events& events, const std::set<std::string>& concerned);
@@ -108,6 +110,7 @@ class Play {
   void lose_assigner();
   void deliver(std::uint32_t choice, bool keep);
   void synchronize();
+  std::set<std::string> set_aside() const;
   void restart(const std::set<std::string>& damaged, bool assigner_first);
   void damage(std::uint32_t choice);
   void tick();

@@ -76,13 +76,22 @@ void Play::record(const Step& step) {
 }
 
 /// The daemon may be killed in it: of what it was concerned with nobody knows how much is written.
-void Play::guarded(const std::set<std::string>& concerned, const Act& act) {
+bool Play::guarded(const std::set<std::string>& concerned, const Act& act) {
   try {
     act();
+    return true;
   } catch (const Killed&) {
     for (const std::string& pod : concerned) knowledge_.doubt(pod);
     restart({}, false);
+    return false;
   }
+}
+
+void Play::note_container(const policy::ledger::Event& event) {
+  const auto* seen = std::get_if<policy::ledger::ContainerSeen>(&event.body);
+  if (seen == nullptr) return;
+  const auto& vmm = knowledge_.pods().at(seen->sandbox).vmm;
+  if (vmm && !kernel_.is_alive(vmm->pid)) knowledge_.set_late(seen->sandbox);
 }
 
 /// A VM that is reported when it has ended is gone as soon as the daemon looks.
@@ -93,6 +102,7 @@ void Play::note(const Events& events) {
     if (seen != nullptr && seen->vmm && !kernel_.is_alive(seen->vmm->pid)) {
       knowledge_.doubt(seen->id);
     }
+    note_container(event);
   }
 }
 
@@ -210,12 +220,22 @@ void Play::synchronize() {
   });
 }
 
+/// Pods whose state file could not be read, and has not been replaced since.
+std::set<std::string> Play::set_aside() const {
+  std::set<std::string> pods;
+  for (const auto& entry : std::filesystem::directory_iterator(kernel_.state_dir())) {
+    const std::filesystem::path& file = entry.path();
+    if (file.extension() == ".unreadable") pods.insert(file.stem().stem());
+  }
+  return pods;
+}
+
 void Play::restart(const std::set<std::string>& damaged, bool assigner_first) {
   for (const std::string& pod : std::exchange(unfinished_, {})) knowledge_.doubt(pod);
   for (const std::string& pod : damaged) lose_originals(pod);
-  knowledge_.restart(damaged);
+  knowledge_.restart(damaged, set_aside());
   for (const auto& [id, pod] : std::map(knowledge_.pods())) {
-    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.forget(id);
+    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.end(id);
   }
   mail_.clear();
   runtime_is_up_ = assigner_is_up_ = libvirt_is_up_ = false;
@@ -253,7 +273,7 @@ void Play::tick() {
     kernel_.line().check_drift();
   });
   for (const auto& [id, pod] : std::map(knowledge_.pods())) {
-    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.forget(id);
+    if (pod.vmm && !kernel_.is_alive(pod.vmm->pid)) knowledge_.end(id);
   }
   if (kernel_.is_seen()) dirty_.clear();
 }
