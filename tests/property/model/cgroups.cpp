@@ -29,7 +29,8 @@ void Play::watch_cgroups() {
 /// Kata writes what the containers may use. The daemon's watch tells of it at once, or it is busy.
 void Play::confine(const Pod& pod, bool is_noticed) {
   kernel_.confine(pod);
-  if (released_.contains(pod.id)) cgroups_[pod.id].ours.reset();
+  const auto written = cgroups_.find(pod.id);
+  if (written != cgroups_.end() && released_.contains(pod.id)) written->second.ours.reset();
   if (!is_noticed || !pod.confined || !manages()) return;
   const std::string directory = kernel_.directory_of(pod.id);
   guarded({}, [&] { kernel_.line().cgroup_written(directory); });

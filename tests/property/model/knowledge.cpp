@@ -31,7 +31,7 @@ void Knowledge::record(const policy::ledger::Event& event) {
     if (!seen->pod_uid.empty()) pod.uid = seen->pod_uid;
     if (!seen->pod_name.empty()) pod.name = seen->pod_name;
     if (seen->vmm) pod.vmm = seen->vmm;
-    pod.unsure = false;
+    pod.unsure = pod.is_late = false;
   } else if (const auto* container = std::get_if<policy::ledger::ContainerSeen>(&event.body)) {
     reported_again_.insert(container->sandbox);
     KnownContainer& known = pods_[container->sandbox].containers[container->id];
