@@ -56,13 +56,14 @@ Result<void> SandboxCgroups::read(const std::optional<Cgroups>& cgroups, const V
                                   const CgroupFacts& of_vmm,
                                   const std::vector<ThreadFacts>& threads) {
   Result<void> done;
-  const auto before = std::exchange(by_pid_, {{vmm.pid, {of_vmm.cpuset_directory, of_vmm.cpus}}});
+  const auto before =
+      std::exchange(by_pid_, {{vmm.pid, {of_vmm.cpuset_directory.string(), of_vmm.cpus}}});
   for (const ThreadFacts& thread : threads) {
     const int pid = thread.key.pid;
     if (by_pid_.contains(pid)) continue;
     auto facts = read_cgroup(cgroups, pid);
     if (facts) {
-      by_pid_[pid] = {std::move(facts->cpuset_directory), std::move(facts->cpus)};
+      by_pid_[pid] = {facts->cpuset_directory.string(), std::move(facts->cpus)};
       continue;
     }
     if (done) done = unexpected(facts.error());
@@ -85,7 +86,7 @@ const CpuSet* SandboxCgroups::allowed(int pid) const {
 /// What the kernel changes itself, as where a CPU came back online, no watch reports.
 bool SandboxCgroups::are_as_read(const std::optional<Cgroups>& cgroups,
                                  const CpuSet& online) const {
-  const auto is_as_read = [&](const fs::path& directory, const CpuSet& cpus) {
+  const auto is_as_read = [&](const std::string& directory, const CpuSet& cpus) {
     if (!cgroups || directory.empty() || cpus == online) return true;
     const auto now = cgroups->read(directory);
     return !now || now->cpus == cpus;
@@ -93,12 +94,12 @@ bool SandboxCgroups::are_as_read(const std::optional<Cgroups>& cgroups,
   if (cpus_ && !is_as_read(directory_, *cpus_)) return false;
   return std::ranges::all_of(by_pid_, [&](const auto& entry) {
     const Place& place = entry.second;
-    const bool is_done = cpus_ && place.directory.native() == directory_;
+    const bool is_done = cpus_ && place.directory == directory_;
     return is_done || is_as_read(place.directory, place.cpus);
   });
 }
 
-bool SandboxCgroups::is_bound_by(int pid, const fs::path& directory) const {
+bool SandboxCgroups::is_bound_by(int pid, const std::string& directory) const {
   const auto found = by_pid_.find(pid);
   return found != by_pid_.end() && !found->second.directory.empty() &&
          found->second.directory == directory;

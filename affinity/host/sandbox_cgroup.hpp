@@ -50,11 +50,11 @@ class SandboxCgroups {
   /// `online` are not read again.
   bool are_as_read(const std::optional<Cgroups>& cgroups, const policy::CpuSet& online) const;
   /// Whether the cpuset in force for a process is that of `directory`.
-  bool is_bound_by(int pid, const std::filesystem::path& directory) const;
+  bool is_bound_by(int pid, const std::string& directory) const;
 
  private:
   struct Place {
-    std::filesystem::path directory;  ///< whose cpuset is in force; empty: not known
+    std::string directory;  ///< whose cpuset is in force; empty: not known
     policy::CpuSet cpus;
   };
 

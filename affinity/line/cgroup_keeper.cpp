@@ -7,8 +7,9 @@ namespace ka::line {
 
 using policy::CpuSet;
 
-void CgroupKeeper::observe(const std::optional<host::Cgroups>& cgroups, const Directory& directory,
-                           CgroupMode mode, const std::string& why_not) {
+void CgroupKeeper::observe(const std::optional<host::Cgroups>& cgroups,
+                           const std::string& directory, CgroupMode mode,
+                           const std::string& why_not) {
   if (directory != directory_) forget();
   directory_ = directory;
   cpuset_.reset();
@@ -156,7 +157,7 @@ bool CgroupKeeper::is_retry_due(Time now) const {
 std::optional<state::SavedCgroup> CgroupKeeper::saved() const {
   if (!theirs_ || !(ours_ || next_)) return std::nullopt;
   const CpuSet& ours = ours_ ? *ours_ : *theirs_;
-  return state::SavedCgroup{directory_.string(), *theirs_, ours, next_.value_or(ours)};
+  return state::SavedCgroup{directory_, *theirs_, ours, next_.value_or(ours)};
 }
 
 void CgroupKeeper::restore(const state::SavedCgroup& saved) {

@@ -25,7 +25,6 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -56,7 +55,6 @@ struct CgroupWriter {
 class CgroupKeeper {
  public:
   using Time = AnswerLimit::Time;
-  using Directory = std::filesystem::path;
 
   /// A write that failed is tried again after the first, then after twice as long each time, at the
   /// drift check.
@@ -75,7 +73,7 @@ class CgroupKeeper {
 
   /// Reads the cgroup. `why_not`: why it cannot be managed; empty: it can, and then it is a
   /// cgroup v2.
-  void observe(const std::optional<host::Cgroups>& cgroups, const Directory& directory,
+  void observe(const std::optional<host::Cgroups>& cgroups, const std::string& directory,
                CgroupMode mode, const std::string& why_not);
 
   State state() const { return state_; }
@@ -97,7 +95,7 @@ class CgroupKeeper {
   bool is_open() const { return state_ == State::kOpen; }
   /// Precondition: in_charge().
   const policy::plan::Cpuset& cpuset() const { return *cpuset_; }
-  const Directory& directory() const { return directory_; }
+  const std::string& directory() const { return directory_; }
   /// Why it is not managed although it should be, or why its last write failed; empty if neither.
   const std::string& problem() const { return problem_.empty() ? failure_ : problem_; }
   /// Others have written there since we did.
@@ -149,7 +147,7 @@ class CgroupKeeper {
   void forget();
 
   State state_ = State::kUnmanaged;
-  Directory directory_;
+  std::string directory_;
   std::optional<policy::plan::Cpuset> cpuset_;  ///< as last seen, or written by us since
   bool is_unread_ = false;                      ///< it could not be
   std::string problem_;                         ///< as last seen

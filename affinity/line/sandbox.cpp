@@ -82,7 +82,7 @@ base::Result<void> Sandbox::observe_all(const ProbeContext& context, const PodRe
   auto found = discover(
       context, {pod.vmm.value_or(policy::ProcessId{}), own, pod.proxy, !pod.cgroup.empty()});
   if (!found) return found;
-  keeper_.observe(context.cgroups, of_vmm->cpuset_directory, mode,
+  keeper_.observe(context.cgroups, of_vmm->cpuset_directory.native(), mode,
                   mode == CgroupMode::kObey ? std::string()
                                             : why_not_managed(pod, context.cgroups, *of_vmm, own));
   read_masks(context, pod, *of_vmm);

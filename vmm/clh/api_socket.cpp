@@ -37,8 +37,9 @@ fs::path socket_of(const std::vector<std::string>& arguments) {
 }
 
 bool is_cloud_hypervisor(const std::vector<std::string>& command_line) {
-  return !command_line.empty() &&
-         fs::path(command_line[0]).filename().native().starts_with(kProgram);
+  if (command_line.empty()) return false;
+  const std::string_view program = command_line[0];
+  return program.substr(program.rfind('/') + 1).starts_with(kProgram);  // npos + 1 is 0
 }
 
 bool accepts_requests(const fs::path& path) {
