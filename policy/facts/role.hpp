@@ -21,7 +21,7 @@ enum class Role {
   kPit,        ///< KVM's timer, a kernel thread that goes with vCPU 0
   kVirtiofsd,  ///< of its own process
   kShim,       ///< Kata's shim, and our proxy above it
-  kHelper,     ///< of any other process in the sandbox's cgroup
+  kHelper,     ///< of any other process in the sandbox's cgroup, and KVM's other kernel threads
 };
 
 struct RoleInfo {

@@ -193,7 +193,8 @@ std::string program_name(const std::filesystem::path& proc, int pid) {
 }
 
 bool is_known_helper(std::string_view comm) {
-  return std::ranges::any_of(kHelpers, [&](auto name) { return comm.starts_with(name); });
+  return is_huge_page_recovery(comm) ||
+         std::ranges::any_of(kHelpers, [&](auto name) { return comm.starts_with(name); });
 }
 
 bool is_shim(const std::filesystem::path& proc, int pid, std::string_view comm) {
@@ -231,8 +232,9 @@ Role role_of_process(const std::filesystem::path& proc, const SeenProcess& proce
     const auto maker = maker_of(process.comm);
     return maker && is_thread_of(vmm_threads, *maker) ? Role::kPit : Role::kEmulator;
   }
-  // Kernels before 5.17 cut the names of kernel threads, so that theirs names no process.
-  if (process.ppid == kKthreadd && is_huge_page_recovery(process.comm)) return Role::kEmulator;
+  // It need not be in the VMM's cgroup: planned with its threads, it would be held where these are.
+  // Kernels before 5.17 cut the names of kernel threads, so that its own names no process.
+  if (process.ppid == kKthreadd && is_huge_page_recovery(process.comm)) return Role::kHelper;
   if (is_shim(proc, process.pid, process.comm)) return Role::kShim;
   return role_of_program(proc, process.pid, process.comm);
 }

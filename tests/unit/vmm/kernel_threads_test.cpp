@@ -104,8 +104,7 @@ TEST_CASE("a VMM with any number of unknown names is described by the first of t
   CHECK(found->unknown.size() == 8);
 }
 
-TEST_CASE(
-    "KVM's recovery of huge pages is an emulator thread, also as a kernel thread of its own") {
+TEST_CASE("KVM's recovery of huge pages is a helper where it is a kernel thread of its own") {
   const FakeNode node;
   qemu(node);
   node.process(2, 0, "kthreadd", "");
@@ -117,7 +116,8 @@ TEST_CASE(
   node.children(2, "5000 5001");
   const auto found = observe(node);
   REQUIRE(found);
-  CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}, {5000, "emulator"}});
+  CHECK(roles(*found) == Roles{{4000, "emulator"}, {4001, "vcpu 0"}, {5000, "helper"}});
+  CHECK(found->unknown.empty());
 }
 
 TEST_CASE("KVM's recovery of huge pages is known by a name that the kernel has cut") {
@@ -127,7 +127,7 @@ TEST_CASE("KVM's recovery of huge pages is known by a name that the kernel has c
   node.process(5000, 2, "kvm-nx-lpage-re", "");
   const auto found = observe(node, node.cgroup_procs("kata_s", "4000\n5000\n"));
   REQUIRE(found);
-  CHECK(roles(*found) == Roles{{4000, "emulator"}, {5000, "emulator"}});
+  CHECK(roles(*found) == Roles{{4000, "emulator"}, {5000, "helper"}});
 }
 
 TEST_CASE("a timer that QEMU creates after its vCPUs is found once its monitor answers") {
