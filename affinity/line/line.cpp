@@ -139,11 +139,13 @@ Outcome Line::level() {
   return outcome;
 }
 
-/// Makes or drops the sandbox of a pod's record.
+/// Makes or drops the sandbox of a pod's record. One that is still held back has none: it would
+/// know neither that it is released nor what its threads had.
 void Line::add_or_remove_sandbox(const std::string& pod) {
   if (const policy::ledger::PodRecord* record = node_.registry.find(pod)) {
     node_.sandboxes.add(*record);
     if (record->vmm) retry_unproved(pod);
+    if (node_.unproved.contains(pod)) node_.sandboxes.remove(pod);
   } else {
     node_.sandboxes.remove(pod);
     node_.released_pods.erase(pod);
