@@ -243,7 +243,9 @@ class _Watch:
     def _began(self, tid: int, owned: _Owned, at: float) -> tuple[float, str]:
         """Since when a thread could know better, and whose doing it was that it may run there."""
         moves = [move for move in self._moves.since(tid, owned.since) if move.at <= at]
-        causes = [(owned.since, "kubelet gave the CPU away under it"), (_born(tid), _BIRTH)]
+        # One that has ended already was not seen at the turn before: it did not run there long before this.
+        birth = _born(tid)
+        causes = [(owned.since, "kubelet gave the CPU away under it"), (at, "it ended at once") if birth is None else (birth, _BIRTH)]
         return max(causes + [(move.at, f"{move.by} let it there") for move in moves[-1:]])
 
     def _kind(self, tid: int, uid: str, at: float) -> str:
@@ -299,12 +301,12 @@ def _lost() -> int:
     return sum(int(count) for stats in _INSTANCE.glob("per_cpu/cpu*/stats") for count in _LOST.findall(stats.read_text()))
 
 
-def _born(tid: int) -> float:
-    """When thread `tid` was made; 0 when it is gone. A node is never suspended: the clocks of boot and of time.monotonic() agree."""
+def _born(tid: int) -> float | None:
+    """When thread `tid` was made; None when it is gone. A node is never suspended: the clocks of boot and of time.monotonic() agree."""
     try:
         fields = Path(f"/proc/{tid}/stat").read_text().rpartition(") ")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return 0.0
+        return None
     return (int(fields[19]) + 1) / _TICKS
 
 
