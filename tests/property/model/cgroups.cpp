@@ -28,16 +28,20 @@ void Play::watch_cgroups() {
 
 /// Kata writes what the containers may use. The daemon's watch tells of it at once, or it is busy.
 void Play::confine(const Pod& pod, bool is_noticed) {
-  kernel_.confine(pod);
+  if (!kernel_.confine(pod)) return;
   const auto written = cgroups_.find(pod.id);
   if (written != cgroups_.end() && released_.contains(pod.id)) written->second.ours.reset();
-  if (!is_noticed || !pod.confined || !manages()) return;
+  if (!is_noticed || !manages()) return;
   const std::string directory = kernel_.directory_of(pod.id);
   guarded({}, [&] { kernel_.line().cgroup_written(directory); });
 }
 
 void Play::before_cgroup_write(const std::string& id) {
   cgroup_before_ = kernel_.cgroup(id);
+  if (!released_.contains(id)) {
+    ManagedCgroup& cgroup = cgroups_[id];
+    if (cgroup.ours != cgroup_before_) cgroup.theirs = cgroup_before_;
+  }
   masks_before_.clear();
   const Pod* pod = world_.find(id);
   if (pod == nullptr || pod->pid == 0) return;
@@ -59,9 +63,7 @@ void Play::check_cgroup_write(const std::string& id) {
     if (!foreign.empty()) report_failure(what + list(foreign) + ", which is another pod's (I2)");
   }
   if (released_.contains(id)) return check_given_back(id);
-  ManagedCgroup& cgroup = cgroups_[id];
-  if (cgroup.ours != cgroup_before_) cgroup.theirs = cgroup_before_;
-  cgroup.ours = kernel_.cgroup(id);
+  cgroups_[id].ours = kernel_.cgroup(id);
 }
 
 /// What others wrote last, without what is another pod's by now, and maybe without what a pod owns
@@ -69,15 +71,19 @@ void Play::check_cgroup_write(const std::string& id) {
 void Play::check_given_back(const std::string& id) {
   const auto [found, is_new] = cgroups_.try_emplace(id);
   ManagedCgroup& cgroup = found->second;
-  if (is_new) cgroup.theirs = cgroup_before_;  // a daemon was killed just before its first write
+  if (is_new) {
+    report_failure("the cgroup of " + id + ", which is not managed, is written: " +
+                   list(kernel_.cgroup(id)) + " in place of " + list(cgroup_before_));
+  }
   const CpuSet& online = kernel_.online();
   const CpuSet now = kernel_.cgroup(id);
   const CpuSet all = cgroup.theirs.empty() ? online : cgroup.theirs & online;
   const CpuSet left = all - knowledge_.foreign_to(id);
-  const CpuSet least = all - knowledge_.perhaps_foreign_to(id);
+  const CpuSet least = all - knowledge_.perhaps_kept_from(id);
+  const bool is_theirs = now == cgroup.theirs && left == all;
   const bool is_kept = least.empty() && now == cgroup_before_;
   const bool is_right = least.subset_of(now) && (now & online).subset_of(left);
-  if (!is_kept && now != cgroup.theirs && !is_right) {
+  if (!is_kept && !is_theirs && !is_right) {
     report_failure("the cgroup of " + id + " is given back with " + list(now) +
                    ", and others wrote " + list(cgroup.theirs));
   }

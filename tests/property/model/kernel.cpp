@@ -109,11 +109,12 @@ void Kernel::unplug_one(const Pod& pod) {
 }
 
 /// A cpuset with tasks cannot be emptied (validate_change(), kernel/cgroup/cpuset.c).
-void Kernel::confine(const Pod& pod) {
-  if (!pod.confined || !is_alive(pod.pid) || pod.cpus().empty()) return;
+bool Kernel::confine(const Pod& pod) {
+  if (!pod.confined || !is_alive(pod.pid) || pod.cpus().empty()) return false;
   cpusets.make("pods/" + pod.id, pod.cpus());
   if (real_) real_->confine(pod.id, pod.cpus());
   update_allowed();
+  return true;
 }
 
 void Kernel::mirror_cgroup(const std::string& pod) {

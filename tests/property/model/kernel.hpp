@@ -42,8 +42,8 @@ class Kernel : public tests::LineScene {
   void end(const Pod& pod, bool reused);
   void plug_one(const Pod& pod);
   void unplug_one(const Pod& pod);
-  /// Kata writes what the containers may use.
-  void confine(const Pod& pod);
+  /// Kata writes what the containers may use; false: there is nothing to write.
+  bool confine(const Pod& pod);
   /// The daemon has written a pod's cgroup.
   void mirror_cgroup(const std::string& pod);
   /// As it was written last.

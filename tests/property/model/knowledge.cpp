@@ -79,12 +79,13 @@ void Knowledge::dismiss() { dismissed_ = true; }
 
 void Knowledge::restart(const std::set<std::string>& damaged,
                         const std::set<std::string>& still_lost) {
-  owners_are_known();  // then what was lost has been made up for, also for the next daemon
+  // Then what was lost has been made up for, also for the next daemon.
+  const bool was_known = owners_are_known();
   for (auto& [id, pod] : pods_) {
     for (auto& [name, container] : pod.containers) container.owned_before = owns(pod, container);
   }
   for (const std::string& pod : reported_again_) lost_.erase(pod);  // unless it is not on disk yet
-  lost_.insert(still_lost.begin(), still_lost.end());
+  if (!was_known) lost_.insert(still_lost.begin(), still_lost.end());
   for (const std::string& pod : damaged) pods_.erase(pod);
   lost_.insert(damaged.begin(), damaged.end());
   claims_.reset();
@@ -101,18 +102,23 @@ void Knowledge::restart(const std::set<std::string>& damaged,
 void Knowledge::forget(const std::string& id) {
   const auto pod = pods_.find(id);
   if (pod == pods_.end()) return;
-  std::erase_if(resources_.assignments, [&](const auto& one) {
-    if (one.pod != pod->second.name) return false;
-    perhaps_assigned_ |= one.cpus;
-    return true;
-  });
+  std::erase_if(resources_.assignments,
+                [&](const auto& one) { return one.pod == pod->second.name; });
   pods_.erase(pod);
 }
 
 void Knowledge::end(const std::string& pod) {
   const auto found = pods_.find(pod);
-  if (found == pods_.end() || !found->second.is_late) return forget(pod);
-  found->second.unsure = true;
+  if (found == pods_.end()) return;
+  if (found->second.is_late) {
+    found->second.unsure = true;
+    found->second.vmm.reset();
+    return;
+  }
+  for (const auto& one : resources_.assignments) {
+    if (one.pod == found->second.name) perhaps_assigned_ |= one.cpus;
+  }
+  forget(pod);
 }
 
 void Knowledge::set_late(const std::string& pod) { pods_.at(pod).is_late = true; }
@@ -159,7 +165,11 @@ CpuSet Knowledge::foreign_to(const std::string& id) const {
 CpuSet Knowledge::perhaps_foreign_to(const std::string& id) const {
   Knowledge certain = *this;
   for (auto& [other, pod] : certain.pods_) pod.unsure = false;
-  return certain.foreign_to(id) | perhaps_assigned_;
+  return certain.foreign_to(id);
+}
+
+CpuSet Knowledge::perhaps_kept_from(const std::string& id) const {
+  return perhaps_foreign_to(id) | perhaps_assigned_;
 }
 
 CpuSet Knowledge::owned_by(const KnownPod& pod) const {

@@ -62,6 +62,8 @@ class Knowledge {
   policy::CpuSet foreign_to(const std::string& pod) const;
   /// Also CPUs of pods that the daemon may have forgotten.
   policy::CpuSet perhaps_foreign_to(const std::string& pod) const;
+  /// Also CPUs that PodResources had assigned to pods whose VMM has ended unreported.
+  policy::CpuSet perhaps_kept_from(const std::string& pod) const;
   bool owns(const KnownPod& pod, const KnownContainer& container) const;
   /// CPUs of its containers that run and own them.
   policy::CpuSet owned_by(const KnownPod& pod) const;
@@ -85,7 +87,7 @@ class Knowledge {
   policy::ledger::ResourcesSeen resources_;
   std::optional<std::vector<policy::ledger::PreparedClaim>> prepared_;
   std::map<std::string, KnownPod> pods_;
-  policy::CpuSet perhaps_assigned_;              ///< by PodResources, to pods that have ended
+  policy::CpuSet perhaps_assigned_;              ///< by PodResources, to pods whose VMM has ended
   std::set<std::string> lost_, reported_again_;  ///< pods whose state is damaged; told of since
   bool expired_ = false, known_ = true;
   bool dismissed_ = false;  ///< an operator does without what is lost

@@ -141,7 +141,7 @@ void Play::check_released_are_named(const line::VerifyReport& report) {
     CpuSet used;
     for (const int tid : kernel_.threads_of(pod.vmm->pid)) used |= kernel_.calls.effective(tid);
     const bool is_named = named.contains("sandbox " + id);
-    const bool is_right = is_named ? used.intersects(knowledge_.perhaps_foreign_to(id))
+    const bool is_right = is_named ? used.intersects(knowledge_.perhaps_kept_from(id))
                                    : !used.intersects(knowledge_.foreign_to(id));
     if (is_right) continue;
     report_failure("verify " + std::string(is_named ? "names" : "does not name") +
