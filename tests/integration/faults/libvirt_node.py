@@ -106,6 +106,10 @@ class LibvirtNode(ApiNode):
     settings = ApiNode.settings + 'libvirt_uri = "qemu:///system?socket={0}/libvirt/sock/libvirt-sock"\nlibvirt_domains = ["guest"]\n'
     _is_pinned = False  # by somebody else
 
+    def start(self, inject):
+        self._is_pinned = False
+        super().start(inject)
+
     def run_vm(self):
         self._libvirtd = Libvirtd(self.directory / "libvirt")
         try:
@@ -143,7 +147,9 @@ class LibvirtNode(ApiNode):
         return is_said and super().as_planned() or self._is_pinned and self._is_unseen()
 
     def _is_unseen(self):
-        return re.search(r"guest: cannot read its VMM|state cannot be read: \S*/guest\.json", self.ctl("verify")[1]) is not None
+        said = self.ctl("verify")[1]
+        is_lost = re.search(r"state cannot be read: \S*/guest\.json \(", said) is not None
+        return "guest: cannot read its VMM" in said or is_lost and not self.has_found_threads()
 
     def _is_recorded(self):
         return self._libvirtd.record() == [str(self.first)] * 2

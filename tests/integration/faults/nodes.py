@@ -41,7 +41,7 @@ class Node:
         self.directory = directory
         cpus = sorted(os.sched_getaffinity(0))
         self.first, self.last = cpus[0], cpus[-1]
-        self.may_trespass, self.is_certain = False, True
+        self.may_trespass, self.is_certain, self.is_for_good = False, True, False
         self.vm = self.run_vm()
         (directory / "affinity.toml").write_text("[affinity]\ndrift_check = 1\n" + self.settings_text())
 
