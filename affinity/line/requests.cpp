@@ -141,7 +141,13 @@ Result<Outcome> Requests::release(std::string_view sandbox) {
 
 Result<Sandbox*> Requests::find(std::string_view sandbox) const {
   if (Sandbox* found = node_.sandboxes.find(sandbox)) return found;
-  return fail(ErrorCode::kNotFound, "no sandbox \"" + std::string(sandbox) + '"');
+  const std::string id(sandbox);
+  const auto held = node_.unproved.find(id);
+  if (held == node_.unproved.end()) {
+    return fail(ErrorCode::kNotFound, "no sandbox \"" + id + '"');
+  }
+  return fail(ErrorCode::kUnavailable, "sandbox \"" + id + "\" is held back: its VMM cannot be " +
+                                           "examined: " + held->second.reason);
 }
 
 }  // namespace ka::line

@@ -125,7 +125,12 @@ TEST_CASE("a released VMM that a source reports before it can be examined stays 
   scene.line().handle(
       {Source::kNri, policy::ledger::PodSeen{.id = "a", .vmm = tests::process_id(100)}});
   CHECK(scene.line().node().sandbox_ids() == std::vector<std::string>{"b"});
+  CHECK(scene.requests().reconcile("a").error().code == base::ErrorCode::kUnavailable);
   scene.show();
+  if (GENERATE(false, true)) {  // killed meanwhile
+    scene.start();
+    scene.line().adopt();
+  }
   scene.line().handle(scene.kubelet({6}));
   CHECK(scene.cpus(110) == released);
   scene.line().check_drift();
