@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/path.hpp"
 #include "base/process.hpp"
 #include "base/runtime_socket.hpp"
 #include "base/text.hpp"
@@ -38,8 +39,7 @@ fs::path socket_of(const std::vector<std::string>& arguments) {
 
 bool is_cloud_hypervisor(const std::vector<std::string>& command_line) {
   if (command_line.empty()) return false;
-  const std::string_view program = command_line[0];
-  return program.substr(program.rfind('/') + 1).starts_with(kProgram);  // npos + 1 is 0
+  return base::base_name(command_line[0]).starts_with(kProgram);
 }
 
 bool accepts_requests(const fs::path& path) {

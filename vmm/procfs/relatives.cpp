@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/files.hpp"
+#include "base/path.hpp"
 #include "base/process.hpp"
 #include "vmm/procfs/thread_names.hpp"
 
@@ -46,10 +47,6 @@ void sort_unique(std::vector<T>& values) {
   std::ranges::sort(values);
   const auto rest = std::ranges::unique(values);
   values.erase(rest.begin(), rest.end());
-}
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 std::vector<int> children_of_thread(const std::filesystem::path& proc, int pid, int tid,
@@ -180,12 +177,12 @@ base::Result<std::string> read_program_name(const std::filesystem::path& proc, i
   if (exe) {
     std::string_view path = *exe;
     if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
-    return std::string(base_name(path));
+    return std::string(base::base_name(path));
   }
   const auto arguments = base::ProcFs(proc).cmdline(pid);
   if (!arguments) return unexpected(arguments.error());
   if (arguments->empty()) return unexpected(exe.error());
-  return std::string(base_name(arguments->front()));
+  return std::string(base::base_name(arguments->front()));
 }
 
 std::string program_name(const std::filesystem::path& proc, int pid) {

@@ -15,6 +15,7 @@
 #include "affinity/cli/kubectl/kubectl.hpp"
 #include "affinity/cli/kubectl/readers.hpp"
 #include "base/json/json.hpp"
+#include "base/path.hpp"
 
 namespace ka::cli::kubectl {
 namespace {
@@ -156,8 +157,7 @@ int run_all(const Kubectl& kubectl, const PluginOptions& options, Output& output
 }  // namespace
 
 bool is_plugin(const char* program) {
-  const std::string_view name = program == nullptr ? "" : program;
-  return name.substr(name.rfind('/') + 1) == "kubectl-affinity";
+  return program != nullptr && base::base_name(program) == "kubectl-affinity";
 }
 
 int run_plugin(const PluginOptions& options, Output& output) {

@@ -16,6 +16,7 @@
 #include "base/files.hpp"
 #include "base/json/json.hpp"
 #include "base/json/lookup.hpp"
+#include "base/path.hpp"
 #include "base/text.hpp"
 
 namespace ka::cli::selftest {
@@ -49,8 +50,6 @@ std::string joined(const Words& words) {
       words.begin(), words.end(), std::string(),
       [](std::string all, const std::string& word) { return std::move(all) + ' ' + word; });
 }
-
-std::string base_name(const std::string& program) { return fs::path(program).filename().native(); }
 
 /// A shim's program also starts a shim and cleans up after one; that takes milliseconds.
 bool is_momentary(const Words& words) {
@@ -108,7 +107,7 @@ Result<Reader::Task> Reader::read_task(const fs::path& directory) const {
   task.container = text_of(notes, "io.kubernetes.cri.container-name");
   const auto shim = shim_of(directory, task.sandbox);
   if (!shim) return unexpected(shim.error());
-  task.is_vm = base_name(*shim).find("kata") != std::string::npos;
+  task.is_vm = base::base_name(*shim).find("kata") != std::string_view::npos;
   return task;
 }
 
@@ -143,7 +142,7 @@ const Reader::Task* Reader::sandbox_of_pod(const std::string& cgroup) const {
 }
 
 Reader::Membership Reader::member_of_vm(const Task& task, const Words& words) const {
-  const std::string program = words.empty() ? "" : base_name(words.front());
+  const std::string_view program = words.empty() ? "" : base::base_name(words.front());
   if (is_momentary(words)) return {};
   if (program.starts_with("containerd-shim")) return {&task, "shim"};
   return {&task, program.starts_with("virtiofsd") ? "virtiofsd" : "helper"};
