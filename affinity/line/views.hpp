@@ -147,19 +147,20 @@ struct SandboxView {
   const std::vector<ThreadView>& threads;
   const std::vector<policy::VcpuFacts>& vcpus;
   const policy::plan::Settings& settings;
-  vmm::GuestBoot boot;                          ///< as the VMM's monitor reports it
-  std::string vcpu_source;                      ///< which backend named the vCPUs
-  const std::vector<std::string>& conflicts;    ///< where backends contradicted each other
-  const std::vector<std::string>& unknown;      ///< threads with a role by elimination only
-  const std::vector<std::string>& foreign;      ///< processes in its cgroup that are not its own
-  std::string cgroup;                           ///< directory of its cpuset cgroup; may be empty
-  std::optional<policy::CpuSet> cgroup_cpus;    ///< what that cgroup allows
-  bool cgroup_managed = false;                  ///< cgroup = "manage", and nothing is in its way
-  std::optional<policy::CpuSet> cgroup_theirs;  ///< what others wrote there, under what we wrote
-  std::string cgroup_problem;                   ///< why it is not managed although it should be
-  const std::string& trouble;  ///< what cannot be read of it now; empty: it is seen
-  bool released = false;       ///< released (`release`, `enable = false`): watched, not placed
-  bool observed = false;       ///< mode = "observe": planned, nothing is written
+  vmm::GuestBoot boot;                        ///< as the VMM's monitor reports it
+  const std::string& vcpu_source;             ///< which backend named the vCPUs
+  const std::vector<std::string>& conflicts;  ///< where backends contradicted each other
+  const std::vector<std::string>& unknown;    ///< threads with a role by elimination only
+  const std::vector<std::string>& foreign;    ///< processes in its cgroup that are not its own
+  const std::string& cgroup;                  ///< directory of its cpuset cgroup; may be empty
+  const std::optional<policy::CpuSet>& cgroup_cpus;  ///< what that cgroup allows
+  bool cgroup_managed = false;  ///< cgroup = "manage", and nothing is in its way
+  /// What others wrote there, under what we wrote.
+  const std::optional<policy::CpuSet>& cgroup_theirs;
+  const std::string& cgroup_problem;  ///< why it is not managed although it should be
+  const std::string& trouble;         ///< what cannot be read of it now; empty: it is seen
+  bool released = false;  ///< released (`release`, `enable = false`): watched, not placed
+  bool observed = false;  ///< mode = "observe": planned, nothing is written
   const board::GuestView* guest = nullptr;          ///< null: no agent is known
   const board::MemoryView* memory = nullptr;        ///< null until it was read
   const std::vector<policy::DeviceFacts>& devices;  ///< passed through

@@ -141,9 +141,7 @@ Change Ledger::apply(const Event& event) {
   Touched touched;
   if (std::holds_alternative<ResourcesSeen>(event.body)) touched.names = assignments_.pods();
   const std::uint64_t pool = assignments_.pool_version();
-  remove_from_index(change.sandbox, touched);
-  change.any = std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
-  add_to_index(change.sandbox, touched);
+  change.any = fold_and_index(event, change.sandbox, touched);
   if (!change.any) return change;
   if (by_kubelet) touch_claims(before, touched);
   if (by_driver) touch_prepared(prepared, touched);

@@ -191,6 +191,8 @@ class Ledger {
 
   PodRecord& record(const std::string& id, Source source);
   std::string withdraw_vm(const EventBody& body);
+  bool fold_and_index(const Event& event, const std::string& pod, Touched& touched);
+  bool keeps_index(const EventBody& body) const;
   void add_to_index(const std::string& id, Touched& touched);
   void remove_from_index(const std::string& id, Touched& touched);
   void touch(const PodRecord& pod, Touched& touched) const;

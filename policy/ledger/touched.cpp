@@ -2,6 +2,7 @@
 // What one event means for other pods: who may own something else by it, and who does.
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "policy/ledger/ledger.hpp"
 
@@ -21,7 +22,48 @@ void leave(std::map<Key, std::set<std::string>>& index, const Key& key, const st
   if (found->second.empty()) index.erase(found);
 }
 
+bool repeats(const std::string& known, const std::string& seen) {
+  return seen.empty() || seen == known;
+}
+
+bool repeats(const ContainerFacts& known, const ContainerSpec& seen) {
+  ContainerFacts now = known;
+  merge(seen, now);
+  return now == known;
+}
+
 }  // namespace
+
+bool Ledger::fold_and_index(const Event& event, const std::string& pod, Touched& touched) {
+  const auto fold_body = [&] {
+    return std::visit([&](const auto& body) { return fold(body, event.source); }, event.body);
+  };
+  if (keeps_index(event.body)) {
+    const bool changed = fold_body();
+    if (changed) touch(pods_.at(pod), touched);
+    return changed;
+  }
+  remove_from_index(pod, touched);
+  const bool changed = fold_body();
+  add_to_index(pod, touched);
+  return changed;
+}
+
+/// True: the event repeats all that the index has of its pod. Most events of a runtime do.
+bool Ledger::keeps_index(const EventBody& body) const {
+  if (const auto* seen = std::get_if<PodSeen>(&body)) {
+    const PodRecord* pod = find(seen->id);
+    return pod != nullptr && repeats(pod->pod_uid, seen->pod_uid) &&
+           repeats(pod->pod_name, seen->pod_name);
+  }
+  const auto* seen = std::get_if<ContainerSeen>(&body);
+  const PodRecord* pod = seen == nullptr || seen->begins ? nullptr : find(seen->sandbox);
+  if (pod == nullptr) return false;
+  const auto found = pod->containers.find(seen->id);
+  if (found == pod->containers.end()) return false;
+  const ContainerRecord& known = found->second;
+  return repeats(known.facts, seen->spec) && (!seen->claims || *seen->claims == known.claims);
+}
 
 void Ledger::add_to_index(const std::string& id, Touched& touched) {
   const auto found = pods_.find(id);

@@ -37,6 +37,7 @@ std::optional<ledger::KubeletSeen> KubeletSource::poll() {
 }
 
 void KubeletSource::catch_up(const base::Deadline& deadline) {
+  if (watch_.is_current()) return;
   if (auto seen = poll()) node_.narrow({{ledger::Source::kKubelet, std::move(*seen)}}, deadline);
 }
 

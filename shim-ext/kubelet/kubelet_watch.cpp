@@ -34,12 +34,16 @@ KubeletWatch::KubeletWatch(boost::asio::io_context& io, std::filesystem::path fi
       log_(log),
       inotify_(io, [this] { handlers_.changed(); }) {}
 
+bool KubeletWatch::is_current() const {
+  return is_watched_ && !late() && !unread_ && stamp_ && watch::stamp_of(file_) == stamp_;
+}
+
 /// The directory is watched, not the file: that is another one after each change. The directory may
 /// be another one, too.
 std::optional<KubeletSeen> KubeletWatch::poll() {
   if (!std::exchange(recalled_, true)) recall();
   inotify_.begin();
-  (void)inotify_.watch(file_.parent_path());
+  is_watched_ = inotify_.watch(file_.parent_path()).has_value();
   const auto now = watch::stamp_of(file_);
   if (!now) {
     handlers_.status({false, file_.native() + " cannot be read" + instead()});

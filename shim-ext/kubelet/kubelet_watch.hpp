@@ -31,6 +31,8 @@ class KubeletWatch {
   KubeletWatch(boost::asio::io_context& io, std::filesystem::path file, LastState last,
                Handlers handlers, const log::Log& log);
 
+  /// The file is as poll() left it, and its next change will be noticed. One system call.
+  bool is_current() const;
   /// The content of the file, if it differs from the one read last; otherwise costs two system
   /// calls. A file that cannot be read, or was removed while containers owned CPUs, is reported
   /// once, as the last good content, outdated; it is read again each time unless it is damaged.
@@ -57,7 +59,8 @@ class KubeletWatch {
   std::optional<std::string> unsaved_;
   bool save_fails_ = false;
   watch::Inotify inotify_;
-  bool unread_ = false;  ///< reading it failed, and may not fail again
+  bool is_watched_ = false;  ///< the directory, since the last poll
+  bool unread_ = false;      ///< reading it failed, and may not fail again
 };
 
 }  // namespace ka::kubelet

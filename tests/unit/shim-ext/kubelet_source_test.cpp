@@ -151,6 +151,22 @@ TEST_CASE("a directory of kubelet's that is not there is not late") {
   CHECK_FALSE(scene.node.late[Source::kKubelet]);
 }
 
+TEST_CASE("kubelet's state is noticed in a directory that took the place of another") {
+  Scene scene;
+  const auto directory = scene.file.parent_path();
+  std::filesystem::create_directories(directory);
+  kubelet::KubeletSource source(scene.io, scene.file, scene.last, scene.node, scene.log);
+  source.catch_up(base::Deadline::none());
+  std::filesystem::rename(directory, scene.dir.path() / "former");
+  std::filesystem::create_directories(directory);
+  tests::run_ready(scene.io);
+  source.catch_up(base::Deadline::none());
+  REQUIRE(scene.node.drain().empty());
+  scene.write_claim();
+  tests::run_ready(scene.io);
+  CHECK(scene.node.drain() == Lines{"narrow within no deadline: kubelet", "finish "});
+}
+
 TEST_CASE("a kubelet file that is gone at the start is as the daemon before read it last") {
   Scene scene;
   scene.write_claim();
