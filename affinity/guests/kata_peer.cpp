@@ -79,8 +79,10 @@ void KataPeer::record_answers() {
   view.current = false;
   if (view.connected && (places_ || view.spec.release)) {
     const auto placement = policy::plan::place_in_guest(view.spec, record_.numbers.cpus);
-    view.report = policy::GuestReport{
-        .cpus = record_.numbers.cpus, .common = placement.common, .containers = link_.states()};
+    view.report = policy::GuestReport{.cpus = record_.numbers.cpus,
+                                      .common = placement.common,
+                                      .containers = link_.states(),
+                                      .by_kata = true};
     view.current = link_.is_current();
   }
   forget_gone();

@@ -163,6 +163,9 @@ struct GuestReport {
   int kernel_threads_stuck = 0;
   bool services_moved = false;  ///< kata-agent and systemd's services are off the others' vCPUs
   GuestIdle idle = GuestIdle::kAsBefore;
+  /// It has what was requested of kata-agent, which reports no result: containers that may use
+  /// every CPU are not in it.
+  bool by_kata = false;
 
   bool operator==(const GuestReport&) const = default;
 };

@@ -255,12 +255,10 @@ void IsolationChecker::check_guest(const ContainerFacts& owner, const GuestSide&
   if (!guest.current) return unconfirmed("behind", Remedy::kReconcile);
   const auto& states = guest.report->containers;
   const auto state = std::ranges::find(states, owner.id, &GuestContainerState::id);
-  if (state == states.end() || state->problem == GuestProblem::kNotFound) {
-    return unconfirmed("not-found", Remedy::kReconcile);
-  }
-  if (state->method == GuestMethod::kKataAgent) {
-    return unconfirmed("kata-agent", Remedy::kGuestAgent);
-  }
+  const bool is_missing =
+      state == states.end() ? !guest.report->by_kata : state->problem == GuestProblem::kNotFound;
+  if (is_missing) return unconfirmed("not-found", Remedy::kReconcile);
+  if (guest.report->by_kata) return unconfirmed("kata-agent", Remedy::kGuestAgent);
   const auto breaches = policy::plan::check_guest(*guest.spec, *guest.report);
   if (state->problem != GuestProblem::kNone ||
       std::ranges::find(breaches, owner.id, &GuestBreach::container) != breaches.end()) {

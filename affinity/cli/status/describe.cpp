@@ -101,17 +101,17 @@ std::string describe_tuned(const json::value& list) {
 
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
-  if (sandboxes.empty()) {
-    return "no VM sandboxes\n" + describe_pods(list) + describe_tuned(list) +
-           describe_contests(list) + describe_start(list) + describe_sources(list);
-  }
+  const std::string start = describe_start(list);
+  const std::string node = describe_pods(list) + describe_tuned(list) + describe_contests(list) +
+                           start + describe_sources(list);
+  // What the start still waits for, or could not read, may have some.
+  if (sandboxes.empty())
+    return "no VM sandboxes" + std::string(start.empty() ? "" : " known") + '\n' + node;
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
-  const std::string sources = describe_pods(list) + describe_tuned(list) + describe_contests(list) +
-                              describe_start(list) + describe_sources(list);
-  return text + (sources.empty() ? "" : "\n") + sources;
+  return text + (node.empty() ? "" : "\n") + node;
 }
 
 std::string describe_reasons(const json::value& explanation) {

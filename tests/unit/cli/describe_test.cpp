@@ -192,6 +192,9 @@ TEST_CASE("status of all sandboxes lists them one after another", "[cli]") {
   CHECK(
       cli::describe_sandboxes(parse(R"({"sandboxes":[], "contests":[{"text":"CPU 4 is a's"}]})")) ==
       "no VM sandboxes\n! CPU 4 is a's\n");
+  CHECK(cli::describe_sandboxes(
+            parse(R"({"sandboxes":[], "start":{"warnings":["s1.json is damaged"]}})")) ==
+        "no VM sandboxes known\n! s1.json is damaged\n");
   const std::string two = std::string(R"({"sandboxes":[)") + kSandbox + ',' + kSandbox + "]}";
   CHECK(cli::describe_sandboxes(parse(two)) == std::string(kSandboxText) + '\n' + kSandboxText);
 }

@@ -163,8 +163,14 @@ TEST_CASE("the guest's side counts as far as it is confirmed") {
   CHECK(line([](Guest& guest, Case&) { guest.connected = false; }) == "a: guest-silent ");
   CHECK(line([](Guest& guest, Case&) { guest.current = false; }) ==
         "a: guest-unconfirmed  [behind]");
-  CHECK(line([&](Guest& guest, Case&) { state(guest).method = GuestMethod::kKataAgent; }) ==
+  CHECK(line([](Guest& guest, Case&) { guest.report.by_kata = true; }) ==
         "a: guest-unconfirmed  [kata-agent]");
+  CHECK(line([](Guest& guest, Case&) {
+          guest.report.by_kata = true;
+          guest.report.containers.clear();  // it may use every CPU of the guest
+        }) == "a: guest-unconfirmed  [kata-agent]");
+  CHECK(line([](Guest& guest, Case&) { guest.report.containers.clear(); }) ==
+        "a: guest-unconfirmed  [not-found]");
   CHECK(line([&](Guest& guest, Case&) { state(guest).problem = GuestProblem::kNotFound; }) ==
         "a: guest-unconfirmed  [not-found]");
   CHECK(line([&](Guest& guest, Case&) { state(guest).problem = GuestProblem::kThreadsOutside; }) ==
