@@ -2,13 +2,17 @@
 // How long a container runtime waits for the daemon's answers, seen from the runtime's side of the
 // socket: to an update that takes no CPU from any thread, to one that does, and, to compare, to a
 // call that the daemon answers without looking at it. First with both ends on one CPU, which is the
-// time that the work takes; then on all CPUs, where idle ones have to wake up for each call.
+// time that the work takes, and a loop that takes as long and calls nothing: its p99 is what the
+// machine alone adds to such a call; then on all CPUs, where idle ones have to wake up for each
+// call.
 //
 //   nri_bench DAEMON VMM_LIKE [ROUNDS [SANDBOXES]]
 
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -56,18 +60,42 @@ double percentile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-double report(const char* name, const std::vector<double>& times) {
-  const double p99 = percentile(times, 0.99);
-  std::printf("%-44s median %7.1f us   p99 %7.1f us\n", name, percentile(times, 0.5), p99);
-  return p99;
+struct Figures {
+  double median = 0, p99 = 0;
+};
+
+Figures report(const char* name, const std::vector<double>& times) {
+  const Figures figures{percentile(times, 0.5), percentile(times, 0.99)};
+  std::printf("%-46s median %7.1f us   p99 %7.1f us\n", name, figures.median, figures.p99);
+  return figures;
+}
+
+double microseconds_of_loop(long steps) {
+  const auto start = std::chrono::steady_clock::now();
+  for (long step = 0; step < steps; ++step) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // or the loop would be removed
+  }
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+/// A loop that takes `microseconds`, `rounds` times.
+std::vector<double> loop_for(double microseconds, int rounds) {
+  constexpr long kSteps = 1'000'000;
+  double shortest = microseconds_of_loop(kSteps);
+  for (int i = 0; i < 20; ++i) shortest = std::min(shortest, microseconds_of_loop(kSteps));
+  const auto steps = static_cast<long>(kSteps / shortest * microseconds);
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) times.push_back(microseconds_of_loop(steps));
+  return times;
 }
 
 struct Programs {
   std::string daemon, vmm_like;
 };
 
-/// What narrows nothing: the worst p99, in microseconds.
-double measure(const Programs& programs, int rounds, int sandboxes) {
+/// What narrows nothing: the figures with the worst p99, in microseconds.
+Figures measure(const Programs& programs, int rounds, int sandboxes) {
   // In the shared pool the other threads would have to leave each CPU that gets an owner.
   ka::bench::NriDaemon daemon(programs.daemon, "housekeeping = \"sandbox\"\n");
   ka::tests::NriRuntime& runtime = daemon.runtime();
@@ -103,12 +131,12 @@ double measure(const Programs& programs, int rounds, int sandboxes) {
     afterwards(pod(n), pid, "0");
   }
   report("a call that is not looked at", bare);
-  double worst = report("an update that changes nothing", same);
-  worst = std::max(worst, report("an update of a runc pod", runc));
-  worst = std::max(worst, report("a runc pod owns a CPU that no sandbox uses", owner));
-  worst = std::max(worst, report("an update that only widens", wider));
+  const std::vector<Figures> narrow_nothing{
+      report("an update that changes nothing", same), report("an update of a runc pod", runc),
+      report("a runc pod owns a CPU that no sandbox uses", owner),
+      report("an update that only widens", wider)};
   report("an update that narrows, done before the answer", narrower);
-  return worst;
+  return std::ranges::max(narrow_nothing, {}, &Figures::p99);
 }
 
 /// For this process and those that it starts.
@@ -136,8 +164,9 @@ int main(int argc, char** argv) {
   const int sandboxes = argc > 4 ? std::atoi(argv[4]) : 8;
   std::printf("%d rounds, %d sandboxes of 9 threads; on one CPU:\n", rounds, sandboxes);
   const cpu_set_t all = stay_on_one_cpu();
-  const double worst = measure(programs, rounds, sandboxes);
-  std::printf("what narrows nothing: p99 %.1f us (at most %.0f)\n", worst, kMost);
+  const Figures worst = measure(programs, rounds, sandboxes);
+  report("a loop as long as the worst, without a call", loop_for(worst.median, rounds));
+  std::printf("what narrows nothing: p99 %.1f us (at most %.0f)\n", worst.p99, kMost);
   std::printf("on all CPUs:\n");
   if (::sched_setaffinity(0, sizeof all, &all) != 0) return 1;
   measure(programs, rounds, sandboxes);
