@@ -188,13 +188,14 @@ class Node:
         return int(re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{self.running.pid}/status").read_text())[1])
 
     def leaks(self):
-        """What it has more than it should after a while; empty: nothing."""
-        surplus = {}
+        """What it has more than it should, each time that it is counted for a while: the daemon may be at work. Empty: nothing."""
+        surplus = self.descriptors_now() - self.descriptors
 
         def has_no_more():
             nonlocal surplus
-            surplus = self.descriptors_now() - self.descriptors
-            return sum(self.descriptors_now().values()) <= sum(self.descriptors.values())
+            now = self.descriptors_now()
+            surplus &= now - self.descriptors
+            return not surplus or sum(now.values()) <= sum(self.descriptors.values())
 
         if not eventually(has_no_more, PATIENCE):
             return f"descriptors leak: {dict(surplus)}"
