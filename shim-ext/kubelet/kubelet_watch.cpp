@@ -46,6 +46,7 @@ std::optional<KubeletSeen> KubeletWatch::poll() {
   is_watched_ = inotify_.watch(file_.parent_path()).has_value();
   const auto now = watch::stamp_of(file_);
   if (!now) {
+    unread_ = true;
     handlers_.status({false, file_.native() + " cannot be read" + instead()});
     return outdated();
   }

@@ -60,7 +60,7 @@ class KubeletWatch {
   bool save_fails_ = false;
   watch::Inotify inotify_;
   bool is_watched_ = false;  ///< the directory, since the last poll
-  bool unread_ = false;      ///< reading it failed, and may not fail again
+  bool unread_ = false;      ///< it could not be read, and may be next time
 };
 
 }  // namespace ka::kubelet

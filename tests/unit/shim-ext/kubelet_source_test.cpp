@@ -151,6 +151,22 @@ TEST_CASE("a directory of kubelet's that is not there is not late") {
   CHECK_FALSE(scene.node.late[Source::kKubelet]);
 }
 
+TEST_CASE("kubelet's state is read again, unchanged, once its directory can be searched again") {
+  Scene scene;
+  scene.write_claim();
+  kubelet::KubeletSource source(scene.io, scene.file, scene.last, scene.node, scene.log);
+  const auto directory = scene.file.parent_path();
+  std::filesystem::rename(directory, scene.dir.path() / "kept");
+  std::filesystem::create_directory_symlink(directory, directory);  // leads to itself
+  source.refresh();
+  REQUIRE(scene.node.known.kubelet().outdated);
+  std::filesystem::remove(directory);
+  std::filesystem::rename(scene.dir.path() / "kept", directory);
+  source.catch_up(base::Deadline::none());
+  CHECK_FALSE(scene.node.known.kubelet().outdated);
+  CHECK(scene.node.statuses[Source::kKubelet].up);
+}
+
 TEST_CASE("kubelet's state is noticed in a directory that took the place of another") {
   Scene scene;
   const auto directory = scene.file.parent_path();
