@@ -30,6 +30,27 @@ std::string partition_words(const json::value& pod) {
   return problem.empty() ? ", in a cpuset partition" : ", no cpuset partition: " + problem;
 }
 
+/// A line for each set of CPUs that more than one container owns, of any runtime.
+std::string describe_contests(const json::value& list) {
+  std::string text;
+  for (const json::value& contest : array_of(list, "contests")) {
+    text += "! " + text_of(contest, "text") + '\n';
+  }
+  return text;
+}
+
+/// A line for each pod without a VM whose grade is quiet.
+std::string describe_pods(const json::value& list) {
+  std::string text;
+  for (const json::value& pod : array_of(list, "pods")) {
+    const std::string name = text_of(pod, "pod_name");
+    text += fmt::format("pod {} (no VM), CPUs {}: grade: {}{}\n",
+                        name.empty() ? text_of(pod, "id") : name, text_of(pod, "cpus"),
+                        grade_text(pod), partition_words(pod));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string or_none(const std::string& cpus) { return cpus.empty() ? "-" : cpus; }
@@ -66,25 +87,6 @@ std::string describe_sources(const json::value& list) {
   return text;
 }
 
-std::string describe_contests(const json::value& list) {
-  std::string text;
-  for (const json::value& contest : array_of(list, "contests")) {
-    text += "! " + text_of(contest, "text") + '\n';
-  }
-  return text;
-}
-
-std::string describe_pods(const json::value& list) {
-  std::string text;
-  for (const json::value& pod : array_of(list, "pods")) {
-    const std::string name = text_of(pod, "pod_name");
-    text += fmt::format("pod {} (no VM), CPUs {}: grade: {}{}\n",
-                        name.empty() ? text_of(pod, "id") : name, text_of(pod, "cpus"),
-                        grade_text(pod), partition_words(pod));
-  }
-  return text;
-}
-
 std::string describe_tuned(const json::value& list) {
   std::string text;
   for (const json::value& row : array_of(list, "tuned")) {
@@ -99,19 +101,23 @@ std::string describe_tuned(const json::value& list) {
   return text;
 }
 
+std::string describe_rest(const json::value& list) {
+  return describe_pods(list) + describe_tuned(list) + describe_contests(list) +
+         describe_start(list) + describe_sources(list);
+}
+
 std::string describe_sandboxes(const json::value& list) {
   const json::array& sandboxes = array_of(list, "sandboxes");
-  const std::string start = describe_start(list);
-  const std::string node = describe_pods(list) + describe_tuned(list) + describe_contests(list) +
-                           start + describe_sources(list);
+  const std::string rest = describe_rest(list);
   // What the start still waits for, or could not read, may have some.
   if (sandboxes.empty())
-    return "no VM sandboxes" + std::string(start.empty() ? "" : " known") + '\n' + node;
+    return "no VM sandboxes" + std::string(describe_start(list).empty() ? "" : " known") + '\n' +
+           rest;
   std::string text;
   for (const json::value& sandbox : sandboxes) {
     text += (text.empty() ? "" : "\n") + describe_sandbox(sandbox);
   }
-  return text + (node.empty() ? "" : "\n") + node;
+  return text + (rest.empty() ? "" : "\n") + rest;
 }
 
 std::string describe_reasons(const json::value& explanation) {

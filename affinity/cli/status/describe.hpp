@@ -19,12 +19,11 @@ std::string describe_sandboxes(const boost::json::value& list);
 std::string describe_overview(const boost::json::value& list, std::size_t columns, bool legend);
 /// The legend of the table of threads.
 std::string describe_legend();
+/// Of GET /v1/sandboxes, what belongs to no sandbox: other pods, CPUs with several owners, what the
+/// start waits for, the sources.
+std::string describe_rest(const boost::json::value& list);
 /// A line for each source of events that is followed.
 std::string describe_sources(const boost::json::value& list);
-/// A line for each set of CPUs that more than one container owns, of any runtime.
-std::string describe_contests(const boost::json::value& list);
-/// A line for each pod without a VM whose grade is quiet.
-std::string describe_pods(const boost::json::value& list);
 /// A line for each request of CRI-O's annotations.
 std::string describe_tuned(const boost::json::value& list);
 /// "as planned", "2 threads NOT as planned".

@@ -7,7 +7,6 @@
 #include <boost/json/value.hpp>
 
 #include "affinity/cli/client/daemon.hpp"
-#include "affinity/cli/client/start_text.hpp"
 #include "affinity/cli/status/describe.hpp"
 #include "affinity/messages/terms.hpp"
 
@@ -58,8 +57,7 @@ std::string describe_overview(const json::value& list, std::size_t columns, bool
   text += fmt::format("\n{}; `kata-affinityctl status SANDBOX` shows the threads of one.\n",
                       messages::counted(static_cast<long long>(sandboxes.size()), "sandbox"));
   if (legend) text += kLegend;
-  return text + describe_pods(list) + describe_tuned(list) + describe_contests(list) +
-         describe_start(list) + describe_sources(list);
+  return text + describe_rest(list);
 }
 
 }  // namespace ka::cli
